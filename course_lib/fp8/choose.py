@@ -99,7 +99,7 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
     for name, size in (("M", M), ("N", N), ("K", K)):
         whole(name, size, least=0)
     schedule = schedule_of(tile, M, N, gpu)
-    busy = min(schedule.units, schedule.teams) * tile.cluster  # blocks that draw on L2 together
+    busy = min(schedule.units, schedule.clusters) * tile.cluster  # blocks that draw on L2 together
     blocks = -(-K // BLOCK)
     tensor = tile.BM * tile.BN * BLOCK / PRODUCTS_A_CYCLE
     if tile.math_threads == 128:  # no other warpgroup behind whose product it could hide

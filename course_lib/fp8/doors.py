@@ -13,7 +13,7 @@ from torch import Tensor
 from course_lib.fp8.quantise import SIDE
 
 E4M3 = torch.float8_e4m3fn
-ROW_BYTES = 16  # the copy engine's rows begin at multiples of it
+ROW_BYTES = 16  # TMA's rows begin at multiples of it
 N_MULTIPLE, K_MULTIPLE = ROW_BYTES // 2, ROW_BYTES  # bf16 and e4m3 in a row
 
 
@@ -27,7 +27,7 @@ def blocks(n: int) -> int:
 
 
 def operand(name: str, x: Tensor, dims: int) -> None:
-    """Refuse what is no dense e4m3 tensor of `dims` dimensions whose rows the copy engine can fetch."""
+    """Refuse what is no dense e4m3 tensor of `dims` dimensions whose rows TMA can fetch."""
     _tensor(name, x, dims)
     if x.dtype != E4M3:
         raise Refused(f"{name} has dtype {x.dtype}, but it must be {E4M3}: quantise it first (fp8.quantise).")
@@ -128,6 +128,6 @@ def _tensor(name: str, x: Tensor, dims: int) -> None:
 def _aligned(name: str, x: Tensor) -> None:
     if x.data_ptr() % ROW_BYTES:
         raise Refused(
-            f"{name} begins {x.data_ptr() % ROW_BYTES} bytes after a multiple of {ROW_BYTES}, which the copy "
-            f"engine cannot fetch: {name}.clone()."
+            f"{name} begins {x.data_ptr() % ROW_BYTES} bytes after a multiple of {ROW_BYTES}, which TMA "
+            f"cannot fetch: {name}.clone()."
         )

@@ -117,7 +117,7 @@ class Driver:
         return found
 
     def _encode(self, map: TensorMap) -> ctypes.Array:
-        """Return a tensor map as the copy engine reads it: 128 bytes at a multiple of 128."""
+        """Return a tensor map as TMA reads it: 128 bytes at a multiple of 128."""
         room = (ctypes.c_ubyte * (MAP_BYTES + MAP_ALIGNMENT))()
         encoded = (ctypes.c_ubyte * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % MAP_ALIGNMENT)
         rank = len(map.dims)

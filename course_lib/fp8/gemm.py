@@ -6,8 +6,8 @@ tokens.
     d = fp8_gemm_grouped_masked(a, a_scales, b, b_scales, masked_m, expected_m)
 
 a has a scale for every 128 numbers of a row, b for every square of 128 x 128 (`quantise` makes both). M is
-free, N a multiple of 8, K a multiple of 16; scales count begun blocks. These are the rules of Hopper's copy
-engine; they hold on every machine, so that what runs here runs there.
+free, N a multiple of 8, K a multiple of 16; scales count begun blocks. These are the rules of Hopper's TMA;
+they hold on every machine, so that what runs here runs there.
 
 On a Hopper GPU our kernels compute them (`on_hopper`); everywhere else plain torch does (`reference`), with
 the numerics of the kernels, and with a warning where a Hopper lacks but the compiler or a newer driver. The

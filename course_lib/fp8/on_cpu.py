@@ -4,7 +4,7 @@
     on_cpu.run(plan)            # "" for a run without a problem; D has the result, in the CPU's memory
     on_cpu.run(plan, seed=3)    # the same, with events in another order
 
-What the kernels' headers say in PTX is replaced: copy engine, barriers, wgmma, stmatrix. What a kernel itself
+What the kernels' headers say in PTX is replaced: TMA, barriers, wgmma, stmatrix. What a kernel itself
 says - roles, stages, parities, coordinates, scales, addresses - is compiled as it stands, and started by its
 plan. So a ring that deadlocks, a tile that is read before it has come, or a store beyond D is found on any
 Linux machine with a C++ compiler. Sums are float32 (the model rounds once for 32 products): whole numbers

@@ -61,7 +61,7 @@ class Problem:
     def of(cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, d: Tensor) -> Problem:
         """Return the problem of one product; a_scales must be laid out by `quantise.m_major`."""
         if m_major(a_scales) is not a_scales:
-            raise ValueError("a_scales is not laid out for the copy engine: m_major(a_scales).")
+            raise ValueError("a_scales is not laid out for TMA: m_major(a_scales).")
         if not b_scales.is_contiguous():
             raise ValueError(
                 f"b_scales has strides {b_scales.stride()}, but its rows must follow each other."
@@ -211,13 +211,13 @@ def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
             f"v8_swap_ab has 64 or 128 rows of weights and up to 128 tokens, and this is {rows} x {tokens}."
         )
     stage = (rows + tokens) * BLOCK + _up(4 * tokens, 128) * 128  # scales begin at multiples of 128 bytes
-    way_out = rows // 64 * tokens * 128
-    stages = stages_that_fit(stage, way_out)
+    epilogue = rows // 64 * tokens * 128
+    stages = stages_that_fit(stage, epilogue)
     constants = {"ROWS": rows, "WGMMA_N": tokens, "STAGES": stages, "BAND": BAND}
     maps = (_a(p, tokens), _b(p, rows), _s(p, tokens), _d(p, tokens, 128))
     arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
     blocks = min(sms, _up(p.rows, tokens) * _up(p.N, rows))
-    return Plan("v8_swap_ab", constants, (blocks, 1), 2 * rows + 128, way_out + stages * stage, 1, arguments)
+    return Plan("v8_swap_ab", constants, (blocks, 1), 2 * rows + 128, epilogue + stages * stage, 1, arguments)
 
 
 def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:

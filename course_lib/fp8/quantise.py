@@ -2,7 +2,7 @@
 
     codes, scales = quantise(x, ROW_BLOCKS)           # (M, K) e4m3 and (M, ceil(K / 128)) float32
     dequantise(codes, scales, ROW_BLOCKS)             # about x again
-    m_major(scales)                                   # the order in which Hopper's copy engine can fetch them
+    m_major(scales)                                   # the order in which Hopper's TMA can fetch them
 
 The scale of a block is its largest absolute value over 448, e4m3's largest number: then the block fills the
 format's range, and no number overflows. A block may be the whole tensor, a row, 128 numbers of a row, or a
@@ -24,7 +24,7 @@ from course_lib.fp8.formats import E4M3
 
 LARGEST = E4M3.largest
 SMALLEST_AMAX = 1e-4  # a block of zeros must not be divided by zero
-TMA_ALIGNMENT = 4  # float32 numbers in the 16 bytes of which the copy engine's strides must be multiples
+TMA_ALIGNMENT = 4  # float32 numbers in the 16 bytes of which TMA's strides must be multiples
 SIDE = BLOCK
 
 
@@ -77,9 +77,9 @@ def dequantise(
 def m_major(scales: Tensor) -> Tensor:
     """Return scales (M, K/128) or (groups, M, K/128) with neighbouring rows beside each other in memory.
 
-    Hopper's copy engine (TMA) fetches a tile's scales as one run, and wants columns to begin at multiples of
-    16 bytes: the strides become (1, M rounded up to 4). The shape stays; what is so already is returned as it
-    is.
+    TMA, Hopper's tensor memory accelerator, fetches a tile's scales as one run, and wants columns to begin at
+    multiples of 16 bytes: the strides become (1, M rounded up to 4). The shape stays; what is so already is
+    returned as it is.
     """
     if scales.dim() not in (2, 3) or scales.dtype != torch.float32:
         raise ValueError(
@@ -98,7 +98,7 @@ def m_major(scales: Tensor) -> Tensor:
 def is_m_major(scales: Tensor) -> bool:
     """Are these scales laid out as `m_major` lays them out, from a multiple of 16 bytes on?
 
-    The copy engine reads whole columns of the rounded height, so these must lie in the tensor's memory.
+    TMA reads whole columns of the rounded height, so these must lie in the tensor's memory.
     """
     *groups, rows, columns = scales.shape
     room = _rounded_up(rows, TMA_ALIGNMENT)

@@ -6,7 +6,7 @@
 Shared memory has 32 banks of 4 bytes: 128 bytes side by side. In a plain tile with rows of 128 bytes
 everything in a column lies in the same banks. Swizzled, the 16-byte piece p of row r lies where piece p XOR
 (r mod 8) would lie: eight rows begin in eight different places, and a column of eight pieces meets all banks
-once. The copy engine and wgmma know the three widths 128, 64 and 32 bytes (CUDA Driver API,
+once. TMA and wgmma know the three widths 128, 64 and 32 bytes (CUDA Driver API,
 CUtensorMapSwizzle; PTX ISA, "Swizzling modes"); own code that shares a tile with them must compute the same
 address.
 """
@@ -31,7 +31,7 @@ def swizzled(offset: int, width: int = 128) -> int:
     width.
     """
     if width not in WIDTHS:
-        raise ValueError(f"width is {width!r}, but the copy engine swizzles over 32, 64 or 128 bytes.")
+        raise ValueError(f"width is {width!r}, but TMA swizzles over 32, 64 or 128 bytes.")
     whole("offset", offset, least=0)
     pieces = width // PIECE
     return offset ^ ((offset // LINE % pieces) * PIECE)

@@ -1,4 +1,4 @@
-"""What the copy engine is told about a matrix: a tensor map's arguments, checked before the driver sees them.
+"""What TMA is told about a matrix: a tensor map's arguments, checked before the driver sees them.
 
     map_a = of_operand(address, rows=M, K=K, box_rows=128)
     map_a.dims, map_a.strides, map_a.box                       # innermost first, as the driver wants them

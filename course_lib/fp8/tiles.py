@@ -72,7 +72,7 @@ class Tile:
 
     @property
     def d_bytes(self) -> int:
-        """Shared memory of the tile's way out, bf16."""
+        """Shared memory of the epilogue: the tile in bf16."""
         return self.BM * self.BN * 2
 
     @property
@@ -95,9 +95,9 @@ class Tile:
         return {"BM": self.BM, "BN": self.BN, "STAGES": self.stages, "CLUSTER": self.cluster, "BAND": band}
 
 
-def stages_that_fit(stage_bytes: int, way_out_bytes: int = 0) -> int:
-    """Return the stages of a ring in a block's shared memory, beside D's tile on its way out; at most 8."""
-    return min((SHARED_BYTES - ALIGNMENT - way_out_bytes) // stage_bytes, MOST_STAGES)
+def stages_that_fit(stage_bytes: int, epilogue_bytes: int = 0) -> int:
+    """Return the stages of a ring in a block's shared memory, beside the epilogue's; at most 8."""
+    return min((SHARED_BYTES - ALIGNMENT - epilogue_bytes) // stage_bytes, MOST_STAGES)
 
 
 def _accumulators(BM: int, BN: int) -> int:

@@ -8,11 +8,11 @@ A block has one path for copies into shared memory, one tensor core, one set of 
 stores. Each serves one request after the other, in the order in which they come. A copy of a block of K needs
 `copy_latency` cycles until its first byte is there, which those of other copies may overlap, and then
 `copy_cycles` of the path. `consumers` warpgroups have the tile's rows among them: each has the same share of
-the tensor core's `math_cycles`, of the promotion and of the way out.
+the tensor core's `math_cycles`, of the promotion and of the epilogue.
 
-What the three `roles` differ in is who orders copies, and when:
+What the three `roles` differ in is who is the producer, and when it orders:
 
-- "one": a thread of those who multiply. It orders the block of K that comes `stages` later when all
+- "one": a thread of the consumers. It orders the block of K that comes `stages` later when all
   warpgroups are through with a stage, and all of them wait for that (kernels v1_wgmma and v2_tma_ring);
 - "specialised": a warp that does nothing else. It orders as soon as a stage is free (v3_warp_specialised);
 - "persistent": that, and it goes on to the next tile while this one is stored (v5_persistent). Elsewhere a
@@ -34,9 +34,9 @@ from course_lib.arguments import refusal, whole
 from course_lib.simulators.gpu.warp_scheduler import LATENCIES
 
 ROLES = ("one", "specialised", "persistent")
-COPIES, TENSOR_CORE, FLOAT_UNITS, STORES = "copy engine", "tensor core", "float32 units", "store"
+COPIES, TENSOR_CORE, FLOAT_UNITS, STORES = "TMA", "tensor core", "float32 units", "store"
 WARPGROUPS = ("warpgroup 0", "warpgroup 1")
-#: Cycles that a plain read of the H100's memory takes. The copy engine's may take longer: an assumption.
+#: Cycles that a plain read of the H100's memory takes. TMA's may take longer: an assumption.
 COPY_LATENCY = LATENCIES["H100"].dram
 
 
@@ -45,7 +45,7 @@ class Pipeline:
     """What runs; all times are cycles. Raises ValueError for numbers that make no sense.
 
     `copy_cycles`, `math_cycles` and `promotion_cycles` are of a block of K of the whole tile,
-    `epilogue_cycles` of the whole tile's way out. With `async_store` a warpgroup hands its part over and
+    `epilogue_cycles` of the whole tile's epilogue. With `async_store` a warpgroup hands its part over and
     goes on, and waits only if the part before is still on its way (kernel v6_tuned).
     """
 
@@ -113,7 +113,7 @@ class PipelineSpan:
     """`who` does `what` from cycle `start` until `end`, for block `block` of K of tile `tile`.
 
     `by` is the warpgroup for which a unit works, None for copies. `what` is "on its way" (a copy's latency),
-    "copy", "product", "promotion" or "way out".
+    "copy", "product", "promotion" or "epilogue".
     """
 
     who: str
@@ -148,7 +148,7 @@ class PipelineTimeline:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Who stands in the timeline, from the copy engine to the stores."""
+        """Who stands in the timeline, from TMA to the stores."""
         groups = WARPGROUPS[: self.pipeline.consumers]
         return (COPIES, *groups, TENSOR_CORE, *([STORES] if self.of(STORES) else []))
 
@@ -275,7 +275,7 @@ class _Block:
                     yield self.use(FLOAT_UNITS, pipeline.promotion_cycles, "promotion", group, tile, block)
             if pipeline.async_store:
                 yield stored  # the part before lies where this one goes
-            stored = self.use(STORES, pipeline.epilogue_cycles, "way out", group, tile)
+            stored = self.use(STORES, pipeline.epilogue_cycles, "epilogue", group, tile)
             if not (pipeline.async_store and pipeline.roles == "persistent"):
                 yield stored  # a block may not end before its tile is out
             self._report("ended", tile)

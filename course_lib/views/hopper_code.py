@@ -14,8 +14,8 @@ from course_lib.views.paper import Html, card, note, table
 MARKS = {
     "HMMA": "mma.sync, in 16-bit",
     "QGMMA": "wgmma on e4m3",
-    "UTMALDG": "copy engine, in",
-    "UTMASTG": "copy engine, out",
+    "UTMALDG": "TMA, in",
+    "UTMASTG": "TMA, out",
     "SYNCS": "mbarrier",
     "USETMAXREG": "registers change hands",
     "UCGABAR_ARV": "cluster meets",

@@ -1,7 +1,7 @@
 """A block's timeline of bars: the rungs of circle 10 below each other, and a pipeline to try stages on.
 
 All numbers are the model's (`simulators.pipeline`, `fp8.pipelines`): no kernel was timed for them.
-A warpgroup's colour is its colour on the tensor core, too; hatches tell promotion and the way out from
+A warpgroup's colour is its colour on the tensor core, too; hatches tell promotion and the epilogue from
 products. Copies that are on their way are thin lines, one below the other.
 """
 
@@ -35,8 +35,8 @@ MOST_STAGES = 8
 STILL_STAGES = (1, 2, 4)
 LONGEST_LATENCY = 2000
 WORDS = {
-    "one": "who multiplies also orders",
-    "specialised": "a warp only orders",
+    "one": "a consumer orders, too",
+    "specialised": "a producer warp",
     "persistent": "and the block stays",
 }
 
@@ -153,7 +153,7 @@ def in_words(chosen: Pipeline) -> str:
     """Return the sum behind the limit: how long a lap takes, and how many laps must run side by side."""
     lap = chosen.copy_latency + chosen.copy_cycles + chosen.math_cycles
     slowest = max(chosen.bounds[COPIES], chosen.bounds[TENSOR_CORE])
-    limits = "the copy engine" if chosen.bounds[COPIES] >= chosen.bounds[TENSOR_CORE] else "the tensor core"
+    limits = "TMA" if chosen.bounds[COPIES] >= chosen.bounds[TENSOR_CORE] else "the tensor core"
     return (
         f"A lap of a stage takes {chosen.copy_latency:,} (latency) + {chosen.copy_cycles:,} (copy) + "
         f"{chosen.math_cycles:,} (product) = {lap:,} cycles. With "
@@ -201,7 +201,7 @@ def _upper(said: str) -> str:
 def _alt_of_rows(founds: Sequence[PipelineTimeline]) -> str:
     each = "; ".join(f"{_upper(finding(one))}, {one.cycles:,} cycles" for one in founds)
     return (
-        "Timelines of a block, a row each for copy engine, warpgroups, tensor core and stores. "
+        "Timelines of a block, a row each for TMA, warpgroups, tensor core and stores. "
         f"{each}. A model, nothing measured."
     )
 
@@ -219,7 +219,7 @@ FULL, TINTS = (PINK, VIOLET), (PINK_TINT, VIOLET_TINT)
 COPY = "#d6d1dc"
 NARROW = 0.026  # of the axis: a bar must be so wide to hold its number
 ROW_HEIGHT = 0.24  # inches a row of bars takes
-KINDS = {"promotion": "promotion", "way out": "tile's way out"}
+KINDS = {"promotion": "promotion", "epilogue": "epilogue"}
 
 
 def draw(axes: Axes, found: PipelineTimeline, until: float) -> None:
@@ -268,7 +268,7 @@ def look(what: str, by: int | None) -> tuple[str, str]:
     """Return the colour and the hatch of a kind of work of a warpgroup (None: of nobody)."""
     if by is None:
         return COPY, ""
-    return {"product": (FULL[by], ""), "promotion": (TINTS[by], "////"), "way out": (PAPER, "xxxx")}[what]
+    return {"product": (FULL[by], ""), "promotion": (TINTS[by], "////"), "epilogue": (PAPER, "xxxx")}[what]
 
 
 def name_of(span: PipelineSpan) -> str:
@@ -303,8 +303,8 @@ def percent(share: float) -> str:
 
 RUNGS = {
     "v1_wgmma": "one stage, one warpgroup, tiles of 64 rows",
-    "v2_tma_ring": "a ring; who multiplies also orders",
-    "v3_warp_specialised": "a warp that only orders",
+    "v2_tma_ring": "a ring; a consumer orders, too",
+    "v3_warp_specialised": "a warp is the producer",
     "v4_two_level": "the same, with scales and promotion",
     "v5_persistent": "the block stays: fetches the next tile while it stores",
 }

@@ -147,7 +147,7 @@ def _about(found: Estimate, shape: tuple[int, int, int]) -> str:
     rows = [
         ("tiles of D", f"{schedule.rows:,} x {schedule.columns:,} = {computed:,}"),
         ("waves", f"{schedule.turns:,} of {H200.sms // tile.cluster * tile.cluster} blocks"),
-        ("last wave", f"{last} tiles, {percent(1 - last / (schedule.teams * schedule.team))} idle"),
+        ("last wave", f"{last} tiles, {percent(1 - last / (schedule.clusters * schedule.cluster))} idle"),
         ("idle, all waves", percent(found.idle_share)),
         ("outside of D", f"{percent(1 - M * N / (computed * tile.BM * tile.BN))} of the tiles"),
         ("shared memory", f"{in_bytes(tile.shared_bytes)}, {plural(tile.stages, 'stage')}"),
@@ -204,8 +204,8 @@ def waves(schedule: Schedule) -> np.ndarray:
     row, column = np.indices((schedule.rows, schedule.columns))
     first = row // schedule.band * schedule.band
     height = np.minimum(schedule.rows - first, schedule.band)
-    unit = first * schedule.units_across + column // schedule.team * height + row - first
-    return unit // schedule.teams
+    unit = first * schedule.units_across + column // schedule.cluster * height + row - first
+    return unit // schedule.clusters
 
 
 def wave_map(found: Estimate, shape: tuple[int, int, int]) -> Picture:
@@ -213,7 +213,7 @@ def wave_map(found: Estimate, shape: tuple[int, int, int]) -> Picture:
     schedule = schedule_of(found.tile, *shape[:2])
     wave = waves(schedule)
     said = finding(found)
-    last, slots = int((wave == schedule.turns - 1).sum()), schedule.teams * schedule.team
+    last, slots = int((wave == schedule.turns - 1).sum()), schedule.clusters * schedule.cluster
     with theme.figure(8.6, 4.2) as fig:
         axes, strip = fig.subplots(2, 1, gridspec_kw={"height_ratios": [10, 1]})
         _last_wave(strip, last, slots)

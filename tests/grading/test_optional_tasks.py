@@ -89,7 +89,7 @@ def test_nvidias_compiler_has_its_say():
     from course_lib.grading.optional import loops_child
 
     for part, there, instead, words in (
-        ("fetch", "barrier_wait", "barier_wait", "refuses fetch, line 3: identifier"),
+        ("fetch", "barrier_wait", "barier_wait", "refuses fetch, line 4: identifier"),
         ("multiply", "wgmma_wait<0>();", "", r"accumulator is read too early.*C7517"),
     ):
         texts = {"fetch": FETCH, "multiply": MULTIPLY}

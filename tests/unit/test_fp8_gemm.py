@@ -46,7 +46,7 @@ def test_any_shape_the_same_to_the_bit_each_time():
         assert d.dtype == torch.bfloat16 and d.shape == shape[:2] and torch.equal(d, fp8_gemm(*given))
         assert_right(d, *given)
         a, a_scales, b, b_scales = given
-        assert torch.equal(d, fp8_gemm(a, q.m_major(a_scales), b, b_scales))  # the copy engine's order
+        assert torch.equal(d, fp8_gemm(a, q.m_major(a_scales), b, b_scales))  # TMA's order
     given = operands(33, 16, 128)
     room = torch.full((35, 16), torch.nan).bfloat16()
     out = room[1:34]
@@ -117,7 +117,7 @@ def test_what_a_product_cannot_take_is_refused():
         (
             "a",
             moved(a),
-            "a begins 1 bytes after a multiple of 16, which the copy engine cannot fetch: a.clone",
+            "a begins 1 bytes after a multiple of 16, which TMA cannot fetch: a.clone",
         ),
         ("a_scales", a_scales[:, :1], "a_scales has shape (6, 1), but for a of shape (6, 256) it must be"),
         ("a", a.to("meta"), "a_scales is on cpu, but a is on meta: move one of them."),

@@ -125,7 +125,7 @@ FAULTS = [
     ("v5_persistent", "min(n_block * BN, N - 1)", "n_block * BN", "A thread went beyond what it was given."),
     ("v5_persistent", "if (lane < CLUSTER) barrier", "if (lane < 1) barrier", "Everybody waits."),
     ("v5_persistent", "cluster_meet();  // the last", "//", "A signal went to a block that had ended."),
-    ("v6_tuned", "show_to_copy_engine();", "", "A tile was stored before it was shown to the copy engine."),
+    ("v6_tuned", "show_to_tma();", "", "A tile was stored before it was shown to TMA."),
     ("v6_tuned", "give_registers<FEW_REGISTERS>", "give_registers<48>", "Everybody waits."),  # 1,024 too few
 ]
 

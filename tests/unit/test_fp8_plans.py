@@ -86,8 +86,8 @@ def test_every_tile_and_every_ring_fits():
             assert plan.threads in (256, 384) and plan.grid[0] % plan.cluster == 0, tile
             a, b, scales, d = plan.arguments[:4]
             stage = plan.cluster * box_bytes(a) + box_bytes(b) + box_bytes(scales)
-            way_out = tile.BN * 2 // d.swizzle * box_bytes(d)
-            used = plan.constants["STAGES"] * stage + way_out
+            epilogue = tile.BN * 2 // d.swizzle * box_bytes(d)
+            used = plan.constants["STAGES"] * stage + epilogue
             assert plan.shared_bytes == used <= SHARED_BYTES - 1024, tile
     for kernel in ("v2_tma_ring", "v3_warp_specialised", "v4_two_level", "v5_persistent"):
         plan = plan_for(kernel, ONE, Tile(128, 64))

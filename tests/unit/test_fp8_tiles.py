@@ -1,4 +1,4 @@
-"""Tiles, their order, their bytes in shared memory, what the copy engine is told, and which tile is best."""
+"""Tiles, their order, their bytes in shared memory, what TMA is told, and which tile is best."""
 
 import ctypes
 import itertools
@@ -45,8 +45,8 @@ SCHEDULES = st.builds(
     Schedule,
     rows=st.integers(0, 40),
     columns=st.integers(0, 40),
-    teams=st.integers(1, 70),
-    team=st.sampled_from((1, 2, 4)),
+    clusters=st.integers(1, 70),
+    cluster=st.sampled_from((1, 2, 4)),
     band=st.sampled_from((1, 3, 8, 16)),
 )
 
@@ -57,19 +57,19 @@ def test_every_tile_comes_once_and_teams_agree(schedule, turn, number):
     inside = [tile for tile in tiles if tile[1] < schedule.columns]
     wanted = {(row, column) for row in range(schedule.rows) for column in range(schedule.columns)}
     assert len(inside) == len(wanted) and set(inside) == wanted
-    assert all(tile[1] - schedule.columns < schedule.team - 1 for tile in tiles if tile not in wanted)
-    team = [schedule.tile(turn, number, rank) for rank in range(schedule.team)]
-    assert len({tile is None for tile in team}) == 1  # they end together
-    if team[0]:
-        row, column = team[0]
-        assert team == [(row, column + rank) for rank in range(schedule.team)]
+    assert all(tile[1] - schedule.columns < schedule.cluster - 1 for tile in tiles if tile not in wanted)
+    cluster = [schedule.tile(turn, number, rank) for rank in range(schedule.cluster)]
+    assert len({tile is None for tile in cluster}) == 1  # they end together
+    if cluster[0]:
+        row, column = cluster[0]
+        assert cluster == [(row, column + rank) for rank in range(schedule.cluster)]
 
 
 CALLER = """
 #include "scheduler.cuh"
-extern "C" int tile(int rows, int columns, int teams, int team, int band, int turn, int number, int rank,
-                    int* out) {
-  Schedule schedule{rows, columns, teams, team, band};
+extern "C" int tile(int rows, int columns, int clusters, int cluster, int band, int turn, int number,
+                    int rank, int* out) {
+  Schedule schedule{rows, columns, clusters, cluster, band};
   return schedule.tile(turn, number, rank, out[0], out[1]);
 }
 """
@@ -90,9 +90,13 @@ def text(tmp_path_factory):
 @given(schedule=SCHEDULES)
 def test_the_kernels_deal_the_same_tiles(text, schedule):
     out = (ctypes.c_int * 2)()
-    numbers = (schedule.rows, schedule.columns, schedule.teams, schedule.team, schedule.band)
-    turns, teams, ranks = range(schedule.turns + 1), range(0, schedule.teams, 3), range(schedule.team)
-    for place in itertools.product(turns, teams, ranks):
+    numbers = (schedule.rows, schedule.columns, schedule.clusters, schedule.cluster, schedule.band)
+    turns, clusters, ranks = (
+        range(schedule.turns + 1),
+        range(0, schedule.clusters, 3),
+        range(schedule.cluster),
+    )
+    for place in itertools.product(turns, clusters, ranks):
         dealt = tuple(out) if text.tile(*numbers, *place, out) else None
         assert dealt == schedule.tile(*place), place
 

@@ -88,14 +88,14 @@ def test_all_work_is_done_and_no_bound_is_beaten(pipeline):
     assert found.cycles >= blocks * max(pipeline.bounds.values()) * (1 - 1e-12)
     assert found.share("tensor core") <= pipeline.most_share * (1 + 1e-12)
     assert found.cycles >= pipeline.copy_latency + blocks * pipeline.copy_cycles
-    assert len([span for span in found.of("copy engine") if span.what == "copy"]) == blocks
+    assert len([span for span in found.of("TMA") if span.what == "copy"]) == blocks
 
 
 @given(pipelines)
 def test_no_product_before_its_copy_and_no_copy_before_its_stage_is_free(pipeline):
     found = timeline(pipeline)
-    copies = [span for span in found.of("copy engine") if span.what == "copy"]
-    orders = [span for span in found.of("copy engine") if span.what == "on its way"]
+    copies = [span for span in found.of("TMA") if span.what == "copy"]
+    orders = [span for span in found.of("TMA") if span.what == "on its way"]
     products = found.of("tensor core")
     used = {}
     for span in products:

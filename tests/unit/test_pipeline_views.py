@@ -29,7 +29,7 @@ def test_the_rungs_say_their_cycles_and_shares():
 def test_the_sum_behind_the_limit_and_what_limits_are_said():
     said = in_words(HAND)
     assert "400 (latency) + 500 (copy) + 500 (product) = 1,400 cycles" in said
-    assert "With 2 stages a block of K can be done every 700 cycles; the copy engine needs 500." in said
+    assert "With 2 stages a block of K can be done every 700 cycles; TMA needs 500." in said
     assert "So 3 stages or more keep it busy." in said
     assert finding(timeline(HAND)).endswith(": too few stages")
     assert finding(timeline(dataclasses.replace(HAND, stages=3))).endswith(": copies are the limit")

@@ -23,8 +23,8 @@ def view():
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9), st.integers(1, 2), st.integers(1, 16))
-def test_the_map_has_every_tile_in_the_turn_that_the_schedule_says(rows, columns, teams, team, band):
-    schedule = Schedule(rows, columns, teams, team, band)
+def test_the_map_has_every_tile_in_the_turn_that_the_schedule_says(rows, columns, clusters, cluster, band):
+    schedule = Schedule(rows, columns, clusters, cluster, band)
     expected = np.full((rows, columns + 1), -1)  # the last unit of a row may stick out by one
     for turn in range(schedule.turns):
         for _, (row, column) in schedule.turn(turn):

@@ -6,14 +6,14 @@ void barrier_init(u64* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
 }
 
-// After the inits, before anybody else (the copy engine, another block of the cluster) may meet the barriers.
+// After the inits, before anybody else (TMA, another block of the cluster) may meet the barriers.
 void barrier_init_done() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 void barrier_arrive(u64* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// Arrive, and announce bytes: the phase ends when all have arrived and the copy engine has brought them.
+// Arrive, and announce bytes: the phase ends when all have arrived and TMA has brought them.
 void barrier_expect(u64* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");

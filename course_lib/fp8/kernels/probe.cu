@@ -7,7 +7,7 @@
 #include "tma.cuh"
 #include "wgmma.cuh"
 
-constexpr int BM = 64, BK = 128;  // a row of 128 bytes, of which the copy engine fills the last 96 with zeros
+constexpr int BM = 64, BK = 128;  // a row of 128 bytes, of which TMA fills the last 96 with zeros
 
 extern "C" __global__ __launch_bounds__(128, 1) void probe(
     const __grid_constant__ TensorMap map_a,  // (M, 32) e4m3, boxes of BM x BK, swizzled

@@ -1,4 +1,4 @@
-// The way out: registers -> D, or registers -> swizzled shared memory -> one order to the copy engine.
+// The epilogue: registers -> D, or registers -> swizzled shared memory -> one order to TMA.
 #pragma once
 #include "swizzle.cuh"
 #include "types.cuh"
@@ -30,8 +30,8 @@ void store_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
                : "memory");
 }
 
-// What this thread has written to shared memory is seen by the copy engine, too. Then a barrier, then the order.
-void show_to_copy_engine() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// What this thread has written to shared memory is seen by TMA, too. Then a barrier, then the order.
+void show_to_tma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 void store_tile(const TensorMap& map, const void* tile, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
@@ -48,7 +48,7 @@ void store_tile(const TensorMap& map, const void* tile, int x, int y, int z) {
 
 void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// Wait until the copy engine has read what this thread ordered: the shared memory may be written again.
+// Wait until TMA has read what this thread ordered: the shared memory may be written again.
 void store_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 // Wait until it has arrived.

@@ -1,4 +1,4 @@
-// TMA, the copy engine: one thread orders a whole tile; out of bounds it reads zeros (and counts their bytes).
+// TMA, the tensor memory accelerator: one thread orders a whole tile; out of bounds it reads zeros and counts them.
 #pragma once
 #include "types.cuh"
 

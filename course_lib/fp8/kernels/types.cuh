@@ -6,7 +6,7 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
-struct alignas(64) TensorMap { u64 words[16]; };  // CUtensorMap: 128 bytes that only the copy engine reads
+struct alignas(64) TensorMap { u64 words[16]; };  // CUtensorMap: 128 bytes that only TMA reads
 
 constexpr int SCALED = 128;  // numbers of K that share a scale: 128 bytes, a row of every tile
 

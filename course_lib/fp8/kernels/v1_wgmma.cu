@@ -1,6 +1,6 @@
 // Rung 1: the tensor core. One warpgroup (128 threads) computes a tile of 64 x BN, 128 bytes of K after the other.
 //
-// New: the copy engine brings both tiles and wakes us through one barrier; wgmma multiplies them straight from shared
+// New: TMA brings both tiles and wakes us through one barrier; wgmma multiplies them straight from shared
 // memory, four steps of 32 a tile; the accumulators lie spread over the registers of all 128 threads. Nothing
 // overlaps: while a tile comes, the tensor core waits. There are no scales, and no promotion: the sum over the whole
 // of K stays in the tensor core's accumulators, and loses what they cut off.

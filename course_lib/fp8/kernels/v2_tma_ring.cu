@@ -1,9 +1,9 @@
-// Rung 2: a ring of tiles. While the tensor core works on one, the copy engine fills the others.
+// Rung 2: a ring of tiles. While the tensor core works on one, TMA fills the others.
 //
 // New: STAGES pairs of tiles, each with its barrier. Tile `block` lives in stage block % STAGES, and it is lap
 // block / STAGES of that stage: the parity to wait for is the lap's. Two warpgroups share the tile of B, each with 64
 // rows of A. Thread 0 orders the tile that comes STAGES later as soon as everybody is through with its place: it is
-// still one of those who multiply, so ordering and multiplying wait for each other.
+// still one of the consumers, so ordering and multiplying wait for each other.
 //
 // Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"

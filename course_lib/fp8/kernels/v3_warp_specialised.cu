@@ -1,9 +1,10 @@
-// Rung 3: one who fetches, and two who multiply.
+// Rung 3: a producer, and two consumers.
 //
-// New: warps with roles. The last warpgroup orders tiles and does nothing else - one thread of it, to be exact; the
-// others multiply and order nothing. They meet at two barriers for each stage: `full` (the copy engine has brought the
-// tiles) and `empty` (every warp that multiplies is through with them). Nobody else waits for anybody, so the copies
-// run ahead as far as the ring allows. Who orders needs few registers: setmaxnreg gives the rest to those who multiply.
+// New: warps with roles. The last warpgroup, the producer, orders tiles and does nothing else - one thread of it, to
+// be exact; the others, the consumers, multiply and order nothing. They meet at two barriers for each stage: `full`
+// (TMA has brought the tiles) and `empty` (every consumer warp is through with them). Nobody else waits for anybody, so
+// the copies run ahead as far as the ring allows. The producer needs few registers: setmaxnreg gives the rest to the
+// consumers.
 //
 // Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"
@@ -28,14 +29,14 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v3_warp_specialised(
 
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
-      barrier_init(&full[stage], 1);           // who orders arrives, and the bytes
-      barrier_init(&empty[stage], MATH / 32);  // a lane of every warp that multiplies
+      barrier_init(&full[stage], 1);           // the producer arrives, and the bytes
+      barrier_init(&empty[stage], MATH / 32);  // a lane of every consumer warp
     }
     barrier_init_done();
   }
   __syncthreads();
 
-  if (warp_index() >= MATH / 32) {  // who orders
+  if (warp_index() >= MATH / 32) {  // the producer
     give_registers<FEW_REGISTERS>();
     if (warp_index() == MATH / 32 && elect_one()) {
       for (int block = 0; block < blocks; ++block) {
@@ -49,7 +50,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v3_warp_specialised(
     return;
   }
 
-  take_registers<MATH == 256 ? 232 : 248>();  // who multiplies
+  take_registers<MATH == 256 ? 232 : 248>();  // the consumers
   int group = warp_index() / 4, lane = threadIdx.x % 32;
   float d[BN / 2] = {};
   for (int block = 0; block < blocks; ++block) {

@@ -1,13 +1,13 @@
 // Rung 5: blocks that stay, and pairs of them that share what they fetch.
 //
 // New: as many blocks as there are multiprocessors, each computing one tile after the other. The ring of stages never
-// empties between two tiles, so the copy engine fetches the next tile's operands while this one is stored, and the
+// empties between two tiles, so TMA fetches the next tile's operands while this one is stored, and the
 // order of the tiles is ours (scheduler.cuh): neighbours in time are neighbours in D. And blocks come in clusters of
 // CLUSTER that compute tiles side by side: each fetches its part of the common tile of A for all of them (multicast),
 // so L2 is read for A once where it was read CLUSTER times: a quarter less in all, for pairs of 128 x 128.
 //
-// A block writes into its neighbour's shared memory, so it must know that the stage is empty *there* as well: every warp
-// that multiplies reports to all blocks of the cluster. And no block may end while another can still report to it.
+// A block writes into its neighbour's shared memory, so it must know that the stage is empty *there* as well: every
+// consumer warp reports to all blocks of the cluster. And no block may end while another can still report to it.
 //
 // Compiles for sm_90a; not yet run on a GPU.
 #include "cluster.cuh"

@@ -1,4 +1,4 @@
-// Rung 6: the whole kernel. The result leaves as it came, through shared memory and the copy engine, and the tile may
+// Rung 6: the whole kernel. The result leaves as it came, through shared memory and TMA, and the tile may
 // have any shape that suits the matrix.
 //
 // New: a thread's numbers lie two by two all over its warp's rows. stmatrix brings them to shared memory in rows of 16
@@ -51,7 +51,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v6_tuned(
 
   int m_block, n_block;
   Turn turn;
-  if (warp_index() >= MATH / 32) {  // who orders
+  if (warp_index() >= MATH / 32) {  // the producer
     give_registers<FEW_REGISTERS>();
     if (warp_index() == MATH / 32 && elect_one()) {
       for (int tile = 0; schedule.tile(tile, blockIdx.x / CLUSTER, rank, m_block, n_block); ++tile)
@@ -69,7 +69,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v6_tuned(
         }
     }
     __syncwarp();
-  } else {  // who multiplies
+  } else {  // the consumers
     take_registers<MATH == 256 ? 232 : 248>();
     int group = warp_index() / 4, warp = warp_index() % 4, lane = threadIdx.x % 32;
     for (int tile = 0; schedule.tile(tile, blockIdx.x / CLUSTER, rank, m_block, n_block); ++tile) {
@@ -117,7 +117,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v6_tuned(
         }
       }
 
-      // The way out. The tile before may still be on it: who ordered it waits, and all wait for them.
+      // The epilogue. The tile before may still be on its way: who ordered it waits, and all wait for them.
       if (threadIdx.x < PANELS) store_wait_read();
       meet<1, MATH>();
 #pragma unroll
@@ -130,7 +130,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v6_tuned(
           store_matrices(address, pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]),
                          pack_bf16(x[6], x[7]));
         }
-      show_to_copy_engine();
+      show_to_tma();
       meet<1, MATH>();
       if (threadIdx.x < PANELS) {
         store_tile(map_d, d_tile + threadIdx.x * PANEL_BYTES, n0 + threadIdx.x * W / 2, m_block * BM);

@@ -101,7 +101,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
       store_transposed(address, pack_bf16(total[4 * j], total[4 * j + 1]), pack_bf16(total[4 * j + 2], total[4 * j + 3]),
                        pack_bf16(total[4 * j + 4], total[4 * j + 5]), pack_bf16(total[4 * j + 6], total[4 * j + 7]));
     }
-    show_to_copy_engine();
+    show_to_tma();
     meet_group(group);
     if (threadIdx.x % 128 == 0) {
       store_tile(map_d, panel, n_block * ROWS + group * 64, m_block * TOKENS);

@@ -3,7 +3,7 @@
 // New: only who decides which tile comes next. Contiguous (MASKED = 0): the groups' tokens stand one behind the other in
 // A, and an index for every row says whose weights it wants; a tile of rows has one index, and -1 means: nobody, skip.
 // Masked (MASKED = 1): every group has room for `rows` tokens and a number on the GPU says how many there are, so a
-// captured graph serves every step. A and D have three dimensions to the copy engine: what sticks out of a group's room
+// captured graph serves every step. A and D have three dimensions to TMA: what sticks out of a group's room
 // is cut there, and never reaches the next group.
 //
 // Compiles for sm_90a; not yet run on a GPU.
@@ -62,7 +62,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v9_grouped(
 
   int m_block, n_block;
   Turn turn;
-  if (warp_index() >= MATH / 32) {  // who orders
+  if (warp_index() >= MATH / 32) {  // the producer
     give_registers<FEW_REGISTERS>();
     if (warp_index() == MATH / 32 && elect_one()) {
       for (int tile = 0; schedule.tile(tile, blockIdx.x / CLUSTER, rank, m_block, n_block); ++tile) {
@@ -83,7 +83,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v9_grouped(
       }
     }
     __syncwarp();
-  } else {  // who multiplies
+  } else {  // the consumers
     take_registers<MATH == 256 ? 232 : 248>();
     int group = warp_index() / 4, warp = warp_index() % 4, lane = threadIdx.x % 32;
     for (int tile = 0; schedule.tile(tile, blockIdx.x / CLUSTER, rank, m_block, n_block); ++tile) {
@@ -133,7 +133,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v9_grouped(
         }
       }
 
-      // The way out. The tile before may still be on it: who ordered it waits, and all wait for them.
+      // The epilogue. The tile before may still be on its way: who ordered it waits, and all wait for them.
       if (threadIdx.x < PANELS) store_wait_read();
       meet<1, MATH>();
 #pragma unroll
@@ -146,7 +146,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v9_grouped(
           store_matrices(address, pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]),
                          pack_bf16(x[6], x[7]));
         }
-      show_to_copy_engine();
+      show_to_tma();
       meet<1, MATH>();
       if (threadIdx.x < PANELS) {
         store_tile(map_d, d_tile + threadIdx.x * PANEL_BYTES, n0 + threadIdx.x * W / 2, m_block * BM, schedule.group);

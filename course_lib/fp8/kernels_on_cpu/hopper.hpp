@@ -1,7 +1,7 @@
 // A Hopper for one cluster at a time, on a CPU: what the kernels' headers say in PTX, said in C++.
 //
 // Every GPU thread is a fiber, so all interleaving is ours: in every round the threads take their turns in a random
-// order, each up to its next wait, and now and then a warp has other things to do. The copy engine delivers when it
+// order, each up to its next wait, and now and then a warp has other things to do. TMA delivers when it
 // likes, and wgmma reads its tiles at once in some blocks, in others only when it is waited for: several seeds find out
 // who relies on luck. When nobody can go on, that is said, and nothing hangs.
 #pragma once
@@ -60,7 +60,7 @@ struct Product {  // a wgmma that has begun; group 0: not committed yet
   bool done = false;
 };
 
-struct Copy {  // an order to the copy engine; `thread` has committed it, if it is a store
+struct Copy {  // an order to TMA; `thread` has committed it, if it is a store
   TensorMap map;
   Block* block;
   u32 place;
@@ -94,7 +94,7 @@ struct Thread {
   std::vector<float> sums;  // the accumulators as the last product left them
   std::vector<Copy> ordered;  // stores, not committed yet
   int on_the_way = 0;         // stores, committed
-  std::vector<u32> written;   // pieces of 16 bytes that the copy engine need not see yet
+  std::vector<u32> written;   // pieces of 16 bytes that TMA need not see yet
 };
 
 struct Meeting { int met = 0, number = 0; };
@@ -108,7 +108,7 @@ struct Block {
   Barrier barriers[2 * MOST_BARRIERS];
   std::vector<u8> room;
   u8* memory;
-  std::vector<char> hidden;  // pieces of 16 bytes, written and not shown to the copy engine
+  std::vector<char> hidden;  // pieces of 16 bytes, written and not shown to TMA
   Meeting meetings[16];
   struct { u32 address, registers[6]; } lanes[32][32];  // of each warp
   Meeting warps[32];
@@ -213,7 +213,7 @@ template <int COUNT> void take_registers() {  // waits until others have given e
   block->pool -= more;
 }
 
-// -- the copy engine ---------------------------------------------------------------------------------------
+// -- TMA ---------------------------------------------------------------------------------------------------
 
 inline u32 shared_address(const void* pointer) { return static_cast<const u8*>(pointer) - now->block->memory; }
 
@@ -266,7 +266,7 @@ inline int delay() { return chance() % 6 ? chance() % 4 : chance() % 100; }  // 
 
 inline void order(const TensorMap& map, Block& block, const void* tile, u64* full, int x, int y, int z) {
   u32 place = shared_address(tile);
-  if (place % (map.swizzle ? 8 * map.swizzle : 128)) wrong("A tile begins where the copy engine can put none.");
+  if (place % (map.swizzle ? 8 * map.swizzle : 128)) wrong("A tile begins where TMA can put none.");
   if (place < STATIC_BYTES || place + box_bytes(map) > block.bytes()) wrong("A tile reaches out of shared memory.");
   Copy copy{map, &block, place, {x, y, z}, full ? number_of(full) : -1, now, delay()};
   full ? copies.push_back(copy) : now->ordered.push_back(copy);
@@ -285,7 +285,7 @@ inline void load_tile_everywhere(const TensorMap& map, void* tile, u64* full, in
   load_tile_everywhere(map, tile, full, x, y, 0, blocks);
 }
 
-inline void show_to_copy_engine() {
+inline void show_to_tma() {
   for (u32 piece : now->written) now->block->hidden[piece] = 0;
   now->written.clear();
   give_way();
@@ -294,7 +294,7 @@ inline void store_tile(const TensorMap& map, const void* tile, int x, int y, int
   order(map, *now->block, tile, nullptr, x, y, z);
   u32 first = shared_address(tile) / 16;
   for (u32 piece = first; piece < first + box_bytes(map) / 16; ++piece)
-    if (now->block->hidden[piece]) wrong("A tile was stored before it was shown to the copy engine.");
+    if (now->block->hidden[piece]) wrong("A tile was stored before it was shown to TMA.");
 }
 inline void store_commit() {
   now->on_the_way += now->ordered.size();
@@ -376,7 +376,7 @@ template <int PENDING> void wgmma_wait() {
   __syncwarp();
 }
 
-// -- the way out -------------------------------------------------------------------------------------------
+// -- the epilogue ------------------------------------------------------------------------------------------
 
 inline u32 bf16(float x) {
   u32 bits;

@@ -1,4 +1,4 @@
-"""The kernel v3_warp_specialised with two holes: the loop that orders tiles, and the one that multiplies."""
+"""The kernel v3_warp_specialised with two holes: the producer's loop, and the consumers'."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def with_loops(fetch: str, multiply: str) -> str:
     source = jit.source_of(KERNEL)
     for name, text, (begin, end) in reversed([*zip(NAMES, (fetch, multiply), holes(source), strict=True)]):
         after = source[:end].count("\n") + 1
-        part = f'#line 1 "{name}"\n{text.strip(chr(10))}\n#line {after} "{KERNEL}.cu"\n'
+        first = len(text) - len(text.lstrip("\n")) + 1  # empty lines before the loop count
+        part = f'#line {first} "{name}"\n{text.strip(chr(10))}\n#line {after} "{KERNEL}.cu"\n'
         source = source[:begin] + part + source[end:]
     return source

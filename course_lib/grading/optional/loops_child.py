@@ -29,15 +29,15 @@ LIMIT_S = 20.0
 REASONS = {
     "Everybody waits.": "Look at the parities of both waits, at the bytes that are announced, and at who "
     "arrives at `empty`: one lane of every warp, once for each block.",
-    "A barrier got more arrivals than its phase has.": "`empty` waits for one lane of every warp that "
-    "multiplies, `full` for one `barrier_expect`.",
+    "A barrier got more arrivals than its phase has.": "`empty` waits for one lane of every consumer "
+    "warp, `full` for one `barrier_expect`.",
     "wgmma began without a fence.": "`wgmma_fence()` comes before the first `wgmma_k32` of each block.",
     "Products were never committed.": "`wgmma_commit()` comes after the last `wgmma_k32` of each block.",
     "A barrier was used that does not exist.": "`full` and `empty` have one for each stage, from 0 on.",
     "A thread ended while its products were in flight.": "`wgmma_wait<0>()` is wanted after the last block.",
     "A stage was written while a product read it.": "`wgmma_wait<1>()` says that the products of the block "
     "before are over: report that block's stage empty, not this one's; and `fetch` waits for `empty`.",
-    "A copy was on its way when its block ended.": "Who multiplies must wait for every copy that is ordered.",
+    "A copy was on its way when its block ended.": "The consumers must wait for every copy that is ordered.",
 }
 
 

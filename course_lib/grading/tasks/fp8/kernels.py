@@ -220,15 +220,15 @@ SWIZZLE = Task(
 Tiles = list[list[int]]
 
 
-def tiles_of(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles:
+def tiles_of(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> Tiles:
     """Return [row, column] of the tiles that a block computes, in its order."""
-    order = Schedule(rows, columns, blocks // team, team, band)
-    found = (order.tile(turn, block // team, block % team) for turn in range(order.turns))
+    order = Schedule(rows, columns, blocks // cluster, cluster, band)
+    found = (order.tile(turn, block // cluster, block % cluster) for turn in range(order.turns))
     return [list(tile) for tile in found if tile is not None]
 
 
 def _grids(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, columns, blocks, team, band in (
+    for rows, columns, blocks, cluster, band in (
         (4, 3, 2, 1, 4),
         (4, 4, 4, 2, 2),
         (5, 4, 3, 1, 2),
@@ -242,17 +242,19 @@ def _grids(rng: np.random.Generator) -> Iterator[Case]:
         (33, 17, 12, 2, 16),
     ):
         for block in sorted({0, 1, blocks - 1, int(rng.integers(blocks))}):
-            yield _grid(block, rows, columns, blocks, team, band)
+            yield _grid(block, rows, columns, blocks, cluster, band)
     for _ in range(6):
-        team = int(rng.integers(1, 3))
-        blocks = team * int(rng.integers(2, 9))
+        cluster = int(rng.integers(1, 3))
+        blocks = cluster * int(rng.integers(2, 9))
         sizes = (int(rng.integers(2, 20)) for _ in range(2))
-        yield _grid(int(rng.integers(blocks)), *sizes, blocks, team, int(rng.integers(2, 9)))
+        yield _grid(int(rng.integers(blocks)), *sizes, blocks, cluster, int(rng.integers(2, 9)))
 
 
-def _grid(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Case:
-    words = f"block {block} of {blocks}, teams of {team}, {rows} x {columns} tiles, bands of {band} rows"
-    return Case((block, rows, columns, blocks, team, band), words)
+def _grid(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> Case:
+    words = (
+        f"block {block} of {blocks}, clusters of {cluster}, {rows} x {columns} tiles, bands of {band} rows"
+    )
+    return Case((block, rows, columns, blocks, cluster, band), words)
 
 
 @dataclass(frozen=True)
@@ -275,60 +277,62 @@ def _are_tiles(got: Any) -> bool:
     return pairs and all(type(n) is int for one in got for n in one)
 
 
-def _without_bands(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
-    return [tiles_of(block, rows, columns, blocks, team, max(rows, 1))]
+def _without_bands(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+    return [tiles_of(block, rows, columns, blocks, cluster, max(rows, 1))]
 
 
-def _alone(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+def _alone(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
     return [tiles_of(block, rows, columns, blocks, 1, band)]
 
 
-def _inside(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+def _inside(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
     """Return what comes out without the tiles that stick out of D."""
-    return [[one for one in tiles_of(block, rows, columns, blocks, team, band) if one[1] < columns]]
+    return [[one for one in tiles_of(block, rows, columns, blocks, cluster, band) if one[1] < columns]]
 
 
-def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
     """Return what comes out if the last band counts as `band` rows high."""
-    across = -(-columns // team)
-    units = range(block // team, rows * across, blocks // team)
+    across = -(-columns // cluster)
+    units = range(block // cluster, rows * across, blocks // cluster)
     at = [(unit // (band * across) * band, unit % (band * across)) for unit in units]
-    return [[[first + inside % band, inside // band * team + block % team] for first, inside in at]]
+    return [[[first + inside % band, inside // band * cluster + block % cluster] for first, inside in at]]
 
 
-def _walk(units: Iterable[int], block: int, rows: int, across: int, team: int, band: int) -> Tiles:
+def _walk(units: Iterable[int], block: int, rows: int, across: int, cluster: int, band: int) -> Tiles:
     """Return a block's tiles of these units, `across` of them in a row of tiles."""
     bands = [divmod(unit, band * across) for unit in units]
     at = [(n * band, min(band, rows - n * band), inside) for n, inside in bands]
-    return [[first + i % height, i // height * team + block % team] for first, height, i in at]
+    return [[first + i % height, i // height * cluster + block % cluster] for first, height, i in at]
 
 
-def _along_rows(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
-    across = -(-columns // team)
-    units = range(block // team, rows * across, blocks // team)
-    return [[[unit // across, unit % across * team + block % team] for unit in units]]
+def _along_rows(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+    across = -(-columns // cluster)
+    units = range(block // cluster, rows * across, blocks // cluster)
+    return [[[unit // across, unit % across * cluster + block % cluster] for unit in units]]
 
 
-def _neighbours(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
-    """Return what comes out if each team gets units that follow one another, an equal share of all."""
-    across, teams, number = -(-columns // team), blocks // team, block // team
+def _neighbours(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+    """Return what comes out if each cluster gets units that follow one another, an equal share of all."""
+    across, clusters, number = -(-columns // cluster), blocks // cluster, block // cluster
     total = rows * across
-    shares = {total // teams, -(-total // teams)}
+    shares = {total // clusters, -(-total // clusters)}
     runs = [range(number * share, min((number + 1) * share, total)) for share in shares]
-    return [_walk(units, block, rows, across, team, band) for units in runs]
+    return [_walk(units, block, rows, across, cluster, band) for units in runs]
 
 
-def _by_blocks(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+def _by_blocks(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
     """Return what comes out if units are dealt out to blocks: the first unit, the step or both are theirs."""
-    across = -(-columns // team)
-    starts = ((block, blocks), (block // team, blocks), (block, blocks // team))
+    across = -(-columns // cluster)
+    starts = ((block, blocks), (block // cluster, blocks), (block, blocks // cluster))
     runs = [range(start, rows * across, step) for start, step in starts]
-    return [_walk(units, block, rows, across, team, band) for units in runs]
+    return [_walk(units, block, rows, across, cluster, band) for units in runs]
 
 
-def _rounded_down(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
-    across = columns // team
-    return [_walk(range(block // team, rows * across, blocks // team), block, rows, across, team, band)]
+def _rounded_down(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+    across = columns // cluster
+    return [
+        _walk(range(block // cluster, rows * across, blocks // cluster), block, rows, across, cluster, band)
+    ]
 
 
 def _gives(slip: Callable[..., list[Tiles]]):
@@ -363,9 +367,9 @@ SCHEDULE = Task(
     lookalikes={
         "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with the next "
         "column, and only then down.": _gives(_without_bands),
-        "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one row side by "
+        "Those are the tiles of blocks that work alone: a cluster's blocks compute tiles of one row side by "
         "side.": _gives(_alone),
-        "The tile that sticks out of D is missing: a block keeps its place in the team, or its partner "
+        "The tile that sticks out of D is missing: a block keeps its place in the cluster, or its partner "
         "waits for ever for copies that they share.": _gives(_inside),
         "Row and column are exchanged.": (
             lambda got, *args: got != tiles_of(*args) == [one[::-1] for one in got]
@@ -377,25 +381,27 @@ SCHEDULE = Task(
             lambda got, block, rows, *_: any(one[0] >= rows for one in got)
         ),
         "In a band the units go down first, then to the next column of units.": _gives(_along_rows),
-        "Both blocks of a team take the same units: count teams, not blocks.": _gives(_by_blocks),
+        "Both blocks of a cluster take the same units: count clusters, not blocks.": _gives(_by_blocks),
         "Round up: the last unit of a row may stick out.": _gives(_rounded_down),
-        "Units are dealt out in turn: team t gets units t, t + teams, t + 2 * teams ...": _gives(_neighbours),
+        "Units are dealt out in turn: cluster t gets units t, t + clusters, t + 2 * clusters ...": _gives(
+            _neighbours
+        ),
         "The right tiles, in another order.": lambda got, *args: sorted(got) == sorted(tiles_of(*args)),
-        "All rows are right, and the columns are not: a unit is `team` columns wide, and a block keeps "
+        "All rows are right, and the columns are not: a unit is `cluster` columns wide, and a block keeps "
         "its place in it.": _right_in(0),
         "All columns are right, and the rows are not.": _right_in(1),
         "Deal out the first units of the first band by hand: where does the second one lie, and which "
-        "team gets it?": lambda got, *args: True,
+        "cluster gets it?": lambda got, *args: True,
     },
     hints=(
-        "Number the units 0, 1, 2 … as they are dealt out. Team t gets the units t, t + teams, t + 2 teams … "
-        "How many units has a whole band?",
-        "A unit is `team` tiles side by side, so a row has across = columns / team of them, rounded up. A "
-        "whole band has band * across units; unit // (band * across) is the band. In it the units go down "
-        "first: with the band's height h (the last one may be less high) unit i of the band is in row "
+        "Number the units 0, 1, 2 … as they are dealt out. Cluster t gets the units t, t + clusters, t + 2 "
+        "clusters … How many units has a whole band?",
+        "A unit is `cluster` tiles side by side, so a row has across = columns / cluster of them, rounded "
+        "up. A whole band has band * across units; unit // (band * across) is the band. In it the units go "
+        "down first: with the band's height h (the last one may be less high) unit i of the band is in row "
         "i % h, column i // h.",
         "first = unit // (band * across) * band; height = min(band, rows - first); inside = unit - first * "
-        "across; [first + inside % height, inside // height * team + block % team]",
+        "across; [first + inside % height, inside // height * cluster + block % cluster]",
     ),
 )
 
@@ -441,14 +447,14 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
 
 
-def _stages(M: int, BN: int, scales: int = 4, way_out: int = 2, room: int = 226) -> int:
+def _stages(M: int, BN: int, scales: int = 4, epilogue: int = 2, room: int = 226) -> int:
     BM = 64 if M <= 64 else 128
-    return min((room * 1024 - way_out * BM * BN) // (128 * (BM + BN) + scales * BM), 8)
+    return min((room * 1024 - epilogue * BM * BN) // (128 * (BM + BN) + scales * BM), 8)
 
 
 #: What can be forgotten of a block's memory. Without scales, or with the 1 KiB, the stages mostly agree.
-_WAY_OUT = {"way_out": 0}
-_FORGOTTEN = (_WAY_OUT, {"scales": 0}, {"room": 227}, {"scales": 0, "room": 227})
+_EPILOGUE = {"epilogue": 0}
+_FORGOTTEN = (_EPILOGUE, {"scales": 0}, {"room": 227}, {"scales": 0, "room": 227})
 
 
 def _all_but_stages(got: Choice, right: Choice) -> bool:
@@ -518,8 +524,8 @@ TILES = Task(
                 and not same(got[2], tile_for(*args)[2])
             )
         ),
-        "D's tile needs room on its way out, two bytes for each element, beside the stages.": _forgets(
-            _WAY_OUT
+        "The epilogue needs room for D's tile, two bytes for each element, beside the stages.": _forgets(
+            _EPILOGUE
         ),
         "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
         "alignment, and each row of A has a scale of 4 bytes.": _forgets(*_FORGOTTEN),
