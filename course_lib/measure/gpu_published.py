@@ -144,7 +144,7 @@ class PublishedLadder:
 
 BOEHM = PublishedLadder(
     "RTX A6000",
-    4092,
+    4096,
     {
         "cuda-naive": 309.0,
         "cuda-coalesced": 1986.5,

@@ -53,6 +53,7 @@ _VIEWS = {
     "strassen_figures": "block_products cancellation crossover crossover_interval error_levels time_ratios",
     "swizzle_tiles": "swizzle_map",
     "tasks_done": "progress",
+    "thread_tile": "register_tile",
     "tile_explorer": "tile_choice",
     "two_whys_figure": "two_whys",
     "warp_figure": "in_flight latency_hiding warps",

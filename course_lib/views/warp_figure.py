@@ -28,6 +28,8 @@ LOOKS = {
     "wait": ("#c9b6dd", 0.34, "", "waits for arithmetic"),
     "short scoreboard": ("#b583e0", 0.34, "////", "waits for shared memory"),
     "long scoreboard": (VIOLET, 0.16, "", "waits for global memory"),
+    "MIO throttle": ("#cfc9d8", 0.5, "xxx", "its turn at shared memory"),
+    "LG throttle": ("#cfc9d8", 0.5, "...", "its turn on the way to global memory"),
 }
 SHOWN = 600  # cycles that a picture can hold
 
@@ -45,9 +47,9 @@ def warps(named: SchedulerRun | Mapping[str, SchedulerRun], cycles: int = 160) -
         raise ValueError(f"cycles is {cycles}, but a picture holds 1 to {SHOWN}.")
     used = [100 * result.utilisation for result in named.values()]
     if len(used) == 1:
-        said = f"The scheduler issues an instruction in {digits(used[0], 2)} % of the cycles"
+        said = f"The scheduler issues an instruction in {digits(used[0])} % of the cycles"
     else:
-        low, high = digits(min(used), 2), digits(max(used), 2)
+        low, high = digits(min(used)), digits(max(used))
         said = f"From {low} to {high} % of the issue slots, with the same latencies"
     rows = sum(result.warps for result in named.values())
     with theme.figure(8.8, 1.7 + 0.42 * len(named) + 0.2 * rows) as fig:
@@ -95,7 +97,7 @@ def _legend(fig: Any, results: Any, cycles: int) -> None:
 
 
 def _subtitle(name: str, result: SchedulerRun) -> str:
-    used = digits(100 * result.utilisation, 2)
+    used = digits(100 * result.utilisation)
     return f"{name}{': ' if name else ''}{plural(result.warps, 'warp')}: {used} % of the issue slots used"
 
 
@@ -107,7 +109,7 @@ def latency_hiding(
     measured: Mapping[str, Mapping[float, float]] | None = None,
     guess: Any = None,
 ) -> Picture:
-    """Draw simulated issue-slot utilisation against warps per scheduler, with the bounds of Little's law.
+    """Draw simulated issue-slot utilisation against warps per scheduler, with its two bounds.
 
     named: what `warp_scheduler.occupancy_curve` returned, one or several by name. measured: for a name the
     measured utilisation (0 to 1) by warps per scheduler; the name says where it comes from. guess: a guessed
@@ -117,16 +119,23 @@ def latency_hiding(
     if not named:
         raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
     name, first = next(iter(named.items()))
-    used = f"{first.warps[-1]} warps use {digits(100 * first.simulated[-1], 2)} % of the issue slots"
+    used = f"{first.warps[-1]} warps use {digits(100 * first.simulated[-1])} % of the issue slots"
     said = f"{name}: {used}, {first.knee:.3g} would be needed"
     if first.knee <= max(first.warps):
         said = f"{name}: from {first.knee:.3g} warps on the latency is hidden"
+        if first.ceiling < 1:
+            most = f"{100 * first.ceiling:.3g} % of the issue slots"
+            said = f"{name}: from {first.knee:.3g} warps on more bring nothing; {first.limit} allows {most}"
     with panel(8.2, 4.6, said, 68) as (fig, axes):
         for number, (name, curve) in enumerate(named.items()):
             colour, marker, _ = SERIES[number % len(SERIES)]
-            axes.plot(curve.warps, _percent(curve.predicted), color=colour, linewidth=1.2, linestyle=":")
+            ends = sorted({curve.warps[0], min(curve.knee, curve.warps[-1]), curve.warps[-1]})
+            bound = [curve.ceiling * min(warps / curve.knee, 1) for warps in ends]
+            axes.plot(ends, _percent(bound), color=colour, linewidth=1.2, linestyle=":")
             axes.plot(curve.warps, _percent(curve.simulated), marker, color=colour, markersize=6, label=name)
-        axes.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="at most, by Little's law")
+        axes.plot(
+            [], [], color=GREY, linewidth=1.2, linestyle=":", label="at most: Little's law, then the limit"
+        )
         for number, (name, points) in enumerate((measured or {}).items(), len(named)):
             colour, marker, _ = SERIES[number % len(SERIES)]
             axes.plot(list(points), _percent(points.values()), marker, label=name, **hollow(colour, 8, 1.6))
@@ -143,7 +152,7 @@ def latency_hiding(
         parts = []
         for name, points in lines:
             shown = ", ".join(f"{warps:g} {100 * share:.0f} %" for warps, share in points)
-            knee = f", knee at {digits(named[name].knee, 2)}" if name in named else ""
+            knee = f", knee at {named[name].knee:.3g}, {named[name].limit}" if name in named else ""
             parts.append(f"{name}: {shown}{knee}")
         what = "Issue-slot utilisation against warps per scheduler"
         return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.")

@@ -13,8 +13,8 @@ def test_the_picture_of_warps_says_what_the_simulation_found():
 
     few, many = (warp_scheduler.simulate(LOOP, count, cycles=400) for count in (1, 12))
     alt = views.warps({"few": few, "many": many}).alt
-    assert f"few: 1 warp: {100 * few.utilisation:.2g} %" in alt
-    assert "many: 12 warps" in alt and "short scoreboard" in alt
+    assert f"few: 1 warp: {100 * few.utilisation:.3g} %" in alt
+    assert "many: 12 warps" in alt and "short scoreboard" in alt and "MIO throttle" in alt
     assert ". 1 warp: " in views.warps(few).alt
 
 
@@ -24,10 +24,20 @@ def test_latency_hiding_names_the_knee_or_says_that_there_are_too_few_warps():
     near = warp_scheduler.occupancy_curve("s = fma s", range(1, 9))
     picture = views.latency_hiding({"near": near})
     assert near.knee == 4 and "near: from 4 warps on" in picture.alt
-    far = warp_scheduler.occupancy_curve("a = load; s = fma a s", range(1, 9))
-    assert far.knee > 100 and "simulated: 8 warps use" in views.latency_hiding(far).alt
+    far = warp_scheduler.occupancy_curve("a = l2; s = fma a s", range(1, 9))
+    assert far.knee > 30 and "simulated: 8 warps use" in views.latency_hiding(far).alt
+    said = "from 4.25 warps on more bring nothing; shared memory allows 37.5 % of the issue slots"
+    assert said in views.latency_hiding({"tile": warp_scheduler.occupancy_curve(LOOP, (1, 8))}).alt
     measured = views.latency_hiding({"a sum": near}, recording().hiding())
     assert "recorded on an NVIDIA Test 9" in measured.alt and "1 25 %, 4 100 %" in measured.alt
+
+
+def test_the_tile_of_a_thread_is_the_one_that_the_kernel_computes():
+    from course_lib.circles import cuda_1d, cuda_2d
+
+    said = str(views.register_tile(cuda_2d.TILES[0], 37))
+    assert "rows 16 to 23 and columns 40 to 47" in said and "a[16 to 23, k] and b[k, 40 to 47]" in said
+    assert "rows 8 to 15 and column 6 " in str(views.register_tile(cuda_1d.TILES[0], 70))
 
 
 def test_reads_in_flight_follow_from_the_shortest_step():

@@ -15,7 +15,8 @@ from course_lib.simulators.gpu.warp_scheduler import (
     stream,
 )
 
-SHORT = Latencies(arithmetic=4, shared=7, l2=11, dram=20)
+SHORT = Latencies(4, 7, 11, 20, shared_interval=2, l2_interval=3, dram_interval=5)
+WIDE = Latencies(4, 23, 200, 290, shared_interval=1, l2_interval=1, dram_interval=1)
 
 names = st.sampled_from("abc")
 instructions = st.one_of(
@@ -31,6 +32,9 @@ def plainly(program, warps, cycles, latencies):
     """The same rules once more, warp by warp with dictionaries: the state of every warp in every cycle."""
     reasons = {"shared": "short scoreboard", "l2": "long scoreboard", "load": "long scoreboard"}
     latency = {"shared": latencies.shared, "l2": latencies.l2, "load": latencies.dram}
+    pauses = latencies.shared_interval, latencies.l2_interval, latencies.dram_interval
+    held = dict(zip(latency, zip(("MIO", "LG", "LG"), pauses, strict=True), strict=True))
+    busy_until = {"MIO": 0, "LG": 0}
     arrives = [{} for _ in range(warps)]  # register -> (cycle, reason)
     place, order = [0] * warps, list(range(warps))
     table = []
@@ -41,12 +45,17 @@ def plainly(program, warps, cycles, latencies):
             touched = {*one.reads, one.writes} & arrives[warp].keys()
             late = [arrives[warp][name] for name in touched if arrives[warp][name][0] > cycle]
             # long, short, wait: later in STATES is slower
-            column.append(max(late, key=lambda due: (due[0], STATES.index(due[1])))[1] if late else "ready")
+            state = max(late, key=lambda due: (due[0], STATES.index(due[1])))[1] if late else "ready"
+            if not late and one.op in held and busy_until[held[one.op][0]] > cycle:
+                state = f"{held[one.op][0]} throttle"
+            column.append(state)
         ready = [warp for warp in order if column[warp] == "ready"]
         if ready:
             warp = ready[0]
             one = program[place[warp] % len(program)]
             place[warp] += 1
+            if one.op in held:
+                busy_until[held[one.op][0]] = cycle + held[one.op][1]
             if one.writes:
                 due = cycle + latency.get(one.op, latencies.arithmetic)
                 arrives[warp][one.writes] = due, reasons.get(one.op, "wait")
@@ -64,22 +73,30 @@ def test_the_compiled_loop_agrees_with_a_plain_one(program, warps, warm_up):
     assert result.utilisation == pytest.approx(warps * result.share("selected"))
 
 
-def test_the_knee_in_closed_form_and_what_is_issued_on_both_sides_of_it():
-    """n loads, n uses, then a chain: the first use comes a latency after the first load, the rest follow.
+def test_knee_and_ceiling_in_closed_form_and_what_is_issued_on_both_sides_of_them():
+    """n loads, n uses: the first use a latency after the first load, the rest follow; or a path is busy.
 
-    Below the knee, twice the warps is twice the throughput: exactly where nothing but loads is in the way.
+    Below the knee, twice the warps is twice the throughput, exactly. On the H100 a pass of two shared loads
+    and an FMA takes 4 + 29 + 1 cycles; with 8 loads from L2 the last comes 7 x 8 cycles after the first.
     """
-    for loads, chain in ((1, 0), (3, 0), (8, 0), (1, 30)):
-        lines = [f"x{n} = load" for n in range(loads)] + [f"use x{n}" for n in range(loads)]
-        program = "; ".join(lines + ["s = fma s"] * chain)
-        curve = occupancy_curve(program, range(1, 13), latencies="A100")
-        latency = 290 + loads + (1 + 4 * (chain - 1) if chain else 0)
-        assert curve.knee == pytest.approx(latency / (2 * loads + chain))
-        for warps, utilisation, predicted in zip(curve.warps, curve.simulated, curve.predicted, strict=True):
-            assert predicted == pytest.approx(min(1, warps / curve.knee))
-            assert utilisation == pytest.approx(predicted, rel=0.05 if chain else 1e-9)
+    for loads in (1, 3, 8):
+        program = "; ".join([f"x{n} = load" for n in range(loads)] + [f"use x{n}" for n in range(loads)])
+        curve = occupancy_curve(program, range(1, 13), latencies=WIDE)
+        assert curve.knee == pytest.approx((290 + loads) / (2 * loads)) and curve.ceiling == 1
+        assert curve.simulated == pytest.approx(curve.predicted, rel=1e-9)
     sums = occupancy_curve("s = fma s")
     assert sums.knee == 4 and sums.simulated[:4] == (0.25, 0.5, 0.75, 1.0) and set(sums.simulated[4:]) == {1}
+    two = "a = shared; b = shared; s = fma a b s"
+    eight = [f"x{n} = l2" for n in range(8)] + [f"s = fma x{n} x{n + 1} s" for n in range(0, 8, 2)]
+    bounds = {
+        two: (34 / 8, 3 / 8),
+        two.replace("shared", "l2"): (272 / 16, 3 / 16),
+        ";".join(eight): (5, 3 / 16),
+    }
+    for program, (knee, ceiling) in bounds.items():
+        curve = occupancy_curve(program, range(1, 25))
+        assert (curve.knee, curve.ceiling) == (knee, ceiling)
+        assert curve.simulated == pytest.approx([ceiling * min(1, n / knee) for n in curve.warps], rel=1e-9)
 
 
 def test_the_tables():
@@ -87,7 +104,10 @@ def test_the_tables():
     assert result.table().rows == (("warp 0", "9.52", "90.5"), ("all warps", "9.52", "90.5"))
     assert "In 190 cycles no warp was eligible." in str(result)
     curve = occupancy_curve(["x = load", "use x"], [1, 2, 30], latencies=SHORT)
-    assert curve.table().rows[::2] == (("1", "9.52", "9.52", "latency"), ("30", "100", "100", "issue"))
+    assert curve.table().rows[::2] == (
+        ("1", "9.52", "9.52", "latency"),
+        ("30", "38.1", "40.0", "global memory"),
+    )
 
 
 @looped(

@@ -298,6 +298,7 @@ CALLS = {
     "profile": lambda v: v.profile(PROFILE, beside=[{"name": "aten::mm", "self_us": 1.0, "percent": 3.0}]),
     "progress": lambda v: v.progress("01"),
     "promotion_figure": lambda v: v.promotion_figure(_errors()),
+    "register_tile": lambda v: v.register_tile(course("circles.cuda_2d").TILES[0]),
     "ring": lambda v: v.ring(2),
     "roles": lambda v: v.roles(),
     "source": lambda v: v.source(race),

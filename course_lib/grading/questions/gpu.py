@@ -45,11 +45,13 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "06.occupancy",
-        "An SM has room for 64 warps, 65,536 registers and 227 KiB of shared memory for blocks. A block has "
-        "256 threads with 80 registers each, and 48 KiB of shared memory. How many warps are resident?",
+        "An SM has room for 64 warps, 65,536 registers and 228 KiB of shared memory, 1 KiB of which the "
+        "system takes in each block. A block has 256 threads with 80 registers each, and 48 KiB of shared "
+        "memory. How many warps are resident?",
         24,
-        "Registers: 256 x 80 = 20,480 for a block, so 3 blocks. Shared memory: 4. Warps: 8. The least of "
-        "them counts: 3 blocks of 8 warps are 24 of 64. With 64 registers a thread it would be 4 blocks.",
+        "Registers: 256 x 80 = 20,480 for a block, so 3 blocks. Shared memory: 49 KiB, so 4. Warps: 8. The "
+        "least of them counts: 3 blocks of 8 warps are 24 of 64. With 64 registers a thread it would be 4 "
+        "blocks.",
         {
             64: "Registers and shared memory do not suffice for that.",
             32: "That is what shared memory allows, 4 blocks. The registers allow fewer.",

@@ -122,7 +122,7 @@ class Addressed(Lanes):
         if block != other_block:
             whose, order = f"of block {other_block}", "nothing orders two blocks of a grid"
         elif lane % self.block_lanes // WARP == other % self.block_lanes // WARP:
-            whose, order = "of the same warp", "no syncwarp is between them"
+            whose, order = "of the same warp", "neither a barrier nor a syncwarp is between them"
         else:
             whose, order = "of another warp", "no barrier is between them"
         if other_block == block and other_site.number > site.number:  # the later one stands above

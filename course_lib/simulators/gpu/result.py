@@ -296,4 +296,5 @@ class Trace:
 
 def _with_times(tally: KernelTally, kept: dict[tuple, Hazard]) -> list[Hazard]:
     found = [replace(hazard, times=tally.times[id(hazard)]) for hazard in kept.values()]
-    return sorted(found, key=lambda hazard: (hazard.line, hazard.kind))
+    # races between warps first: what they lack is a barrier, and that ends those within a warp as well
+    return sorted(found, key=lambda one: ("of the same warp" in one.what, one.line, one.kind))

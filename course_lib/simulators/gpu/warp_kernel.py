@@ -10,7 +10,7 @@ import numpy as np
 from course_lib.measure.jit import compiled
 
 #: Numbers of the states, in the order of `warp_scheduler.STATES`.
-SELECTED, NOT_SELECTED, WAIT, SHORT_SCOREBOARD, LONG_SCOREBOARD = range(5)
+SELECTED, NOT_SELECTED, WAIT, SHORT_SCOREBOARD, LONG_SCOREBOARD, MIO_THROTTLE, LG_THROTTLE = range(7)
 
 
 @compiled
@@ -19,19 +19,22 @@ def run(stream, registers, timeline):
 
     stream: arrays with one entry per instruction – the state in which a reader of its result waits; its
     latency; the registers that it reads (instructions, most that one reads), -1 for none; the register that
-    it writes, or -1.
+    it writes, or -1; the path to memory that it needs, 0 for none; for how many cycles it holds that path.
     """
-    kind, latency, operands, target = stream
+    kind, latency, operands, target, path, interval = stream
     warps, cycles = timeline.shape
     at = np.zeros(warps, np.int64)  # the next instruction of each warp
     ready = np.zeros((warps, registers + 1), np.int64)  # the cycle from which a register can be read
     producer = np.full((warps, registers + 1), WAIT, np.uint8)
+    free = np.zeros(3, np.int64)  # the cycle from which a path takes the next request; path 0 is always free
     last = 0  # who issued last
     for cycle in range(cycles):
         for warp in range(warps):
-            timeline[warp, cycle] = waits_for(
-                cycle, operands[at[warp]], target[at[warp]], ready[warp], producer[warp]
-            )
+            now = at[warp]
+            state = waits_for(cycle, operands[now], target[now], ready[warp], producer[warp])
+            if state == NOT_SELECTED and free[path[now]] > cycle:
+                state = MIO_THROTTLE if path[now] == 1 else LG_THROTTLE
+            timeline[warp, cycle] = state
         chosen = choose(timeline[:, cycle], last)
         if chosen < 0:
             continue
@@ -41,6 +44,8 @@ def run(stream, registers, timeline):
         if target[now] >= 0:
             ready[chosen, target[now]] = cycle + latency[now]
             producer[chosen, target[now]] = kind[now]
+        if path[now] > 0:
+            free[path[now]] = cycle + interval[now]
         at[chosen] = (now + 1) % len(kind)
 
 

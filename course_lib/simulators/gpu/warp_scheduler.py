@@ -7,18 +7,24 @@
 One sub-partition of a streaming multiprocessor: one scheduler, its resident warps (of an SM's, a quarter),
 one instruction issued per cycle. Each warp runs the same stream of instructions in order, over and over; an
 instruction can be issued when all registers it touches are ready. Switching to another warp costs nothing:
-that is how a GPU hides latency. Nothing else is modelled: no caches, barriers, branches, no bandwidth, no
-unit that is busy for more than a cycle, no full queue that would stop an issue.
+that is how a GPU hides latency.
+
+Memory has a bandwidth, too: an SM's shared memory hands out one wavefront a cycle, to four schedulers in
+turns, so one of them can have a request every four cycles; to global memory there is a second path. A load
+whose path is still busy with the one before is held back. Nothing else is modelled: no caches, barriers,
+branches, bank conflicts, no queue of requests that would let a warp go on, no other unit that is busy.
 
 The policy is greedy-then-oldest: it stays with a warp until it stalls, then takes the oldest that can issue
 (Rogers, O'Connor & Aamodt 2012, "Cache-conscious wavefront scheduling"). What NVIDIA's schedulers do is not
-published. The states of a warp bear the names of Nsight Compute (Kernel Profiling Guide, "Warp Stall
+published; on cards of the Ampere generation it was found to be the *youngest* (Huerta et al. 2025,
+arXiv:2503.20481). The states of a warp bear the names of Nsight Compute (Kernel Profiling Guide, "Warp Stall
 Reasons").
 
 Beside it stands Little's law (Little 1961, "A proof for the queuing formula L = λW"): what is in progress =
 throughput x latency. In progress are `warps` passes through the stream, one per warp; the latency is what one
 pass takes a warp that is alone. So the throughput is warps x instructions / latency – until the scheduler
-issues in every cycle. There is the knee: from there on more warps do not help. How far real GPUs follow this,
+issues in every cycle, or a path to memory is busy in every cycle. There is the knee: from there on more warps
+do not help. How far real GPUs follow this,
 and where they do not, is the subject of Volkov 2016, "Understanding latency hiding on GPUs" (thesis, UC
 Berkeley).
 """
@@ -32,6 +38,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from course_lib.arguments import whole
+from course_lib.measure.gpu_published import PUBLISHED
 from course_lib.measure.table import Shown, Table, digits
 
 __all__ = [
@@ -47,30 +54,49 @@ __all__ = [
 # -- latencies of some GPUs ----------------------------------------------------------------------------------
 
 MOST_LATENCY = 10_000
+SCHEDULERS, REQUEST_BYTES = 4, 128  # of an SM; of a warp whose lanes read 4 bytes each
 
 
 @dataclass(frozen=True)
 class Latencies:
-    """Cycles from an instruction's issue to that of the first one that may read its result."""
+    """Cycles from an instruction's issue to that of the first one that may read its result; and intervals.
+
+    An interval is 4 schedulers x 128 bytes of a request / the bytes that an SM gets a cycle: 128 from shared
+    memory, its 32 banks; from L2 about 64, as in `fp8.choose`; from DRAM what all SMs have of it among them.
+    """
 
     arithmetic: int  # an FP32 FMA
     shared: int  # a load from shared memory, without bank conflicts
     l2: int  # a load from global memory that the L2 cache answers
     dram: int  # a load from global memory that no cache answers
     source: str = ""
+    shared_interval: int = 4  # cycles from one request of a scheduler to its next one: a path's bandwidth
+    l2_interval: int = 8
+    dram_interval: int = 40
 
     def __post_init__(self) -> None:
         for what in ("arithmetic", "shared", "l2", "dram"):
             whole(f"The latency {what}", getattr(self, what), most=MOST_LATENCY)
+        for what in ("shared_interval", "l2_interval", "dram_interval"):
+            whole(what, getattr(self, what), most=MOST_LATENCY)
 
 
 _LUO = (
     "memory: Luo et al. 2024, arXiv:2402.13499, table IV; FMA: Jia et al. 2019, arXiv:1903.07486, table 4.1"
 )
+_ABDELKHALIK = "Abdelkhalik et al. 2022, arXiv:2208.11174"
+
+
+def _of(name: str, *cycles: int, source: str) -> Latencies:
+    gpu = PUBLISHED[name]
+    a_cycle = gpu.bytes_per_s / gpu.clock_hz / gpu.sms  # bytes of DRAM for an SM, if all of them ask
+    return Latencies(*cycles, source, dram_interval=round(SCHEDULERS * REQUEST_BYTES / a_cycle))
+
+
 LATENCIES = {
-    "A100": Latencies(4, 23, 200, 290, "Abdelkhalik et al. 2022, arXiv:2208.11174"),
-    "RTX 4090": Latencies(4, 30, 273, 542, _LUO),
-    "H100": Latencies(4, 29, 263, 479, _LUO),
+    "A100": _of("A100", 4, 23, 200, 290, source=_ABDELKHALIK),
+    "RTX 4090": _of("RTX 4090", 4, 30, 273, 542, source=_LUO),
+    "H100": _of("H100", 4, 29, 263, 479, source=_LUO),
 }
 
 
@@ -91,11 +117,11 @@ def latencies_of(gpu: str | Latencies) -> Latencies:
 
 # -- what a warp executes ------------------------------------------------------------------------------------
 
-#: of an operation that reads memory: whose latency it has, and what a reader of its result waits for
+#: of an operation that reads memory: whose latency it has, what a reader of its result waits for, its path
 LOADS = {
-    "shared": ("shared", "short scoreboard"),
-    "l2": ("l2", "long scoreboard"),
-    "load": ("dram", "long scoreboard"),
+    "shared": ("shared", "short scoreboard", 1),
+    "l2": ("l2", "long scoreboard", 2),
+    "load": ("dram", "long scoreboard", 2),
 }
 OPERATIONS = ("fma", "use", *LOADS)
 MOST_INSTRUCTIONS = 256
@@ -117,6 +143,15 @@ class StreamInstruction:
     def latency(self, latencies: Latencies) -> int:
         """Return the cycles until its result can be read."""
         return getattr(latencies, LOADS.get(self.op, ("arithmetic",))[0])
+
+    @property
+    def path(self) -> int:
+        """The path to memory that it needs: 1 to shared, 2 to global memory, 0 for none."""
+        return LOADS[self.op][2] if self.op in LOADS else 0
+
+    def interval(self, latencies: Latencies) -> int:
+        """Return the cycles for which it holds its path, 0 for none."""
+        return getattr(latencies, f"{LOADS[self.op][0]}_interval") if self.path else 0
 
     def __str__(self) -> str:
         target = f"{self.writes} = " if self.writes else ""
@@ -172,6 +207,8 @@ STATES = (
     "wait",  # for an arithmetic result, of fixed latency
     "short scoreboard",  # for shared memory
     "long scoreboard",  # for global memory: L2 or DRAM
+    "MIO throttle",  # for its turn at shared memory, which serves others
+    "LG throttle",  # for its turn on the path to global memory
 )
 
 
@@ -268,6 +305,8 @@ def _encoded(instructions: Stream, latencies: Latencies) -> tuple[tuple[np.ndarr
         np.array([one.latency(latencies) for one in instructions], np.int64),
         operands,
         np.array([number.get(one.writes, -1) for one in instructions], np.int64),
+        np.array([one.path for one in instructions], np.int64),
+        np.array([one.interval(latencies) for one in instructions], np.int64),
     )
     return arrays, len(number)
 
@@ -278,11 +317,13 @@ def _encoded(instructions: Stream, latencies: Latencies) -> tuple[tuple[np.ndarr
 def pass_cycles(instructions: Stream, latencies: Latencies) -> float:
     """Return how many cycles a pass takes a warp that is alone, once it has found its rhythm.
 
-    An instruction is issued a cycle after the one before, or when the last of its registers is ready. The
-    passes repeat as soon as one begins with the same registers on their way as an earlier one; between the
-    two lies a whole number of passes, so the result may be a fraction.
+    An instruction is issued a cycle after the one before, or when the last of its registers is ready and its
+    path to memory is free. The passes repeat as soon as one begins with the same registers on their way, and
+    paths as busy, as an earlier one; between the two lies a whole number of passes, so the result may be a
+    fraction.
     """
-    ready = dict.fromkeys((name for one in instructions for name in one.touched), 0)
+    ready: dict[str | int, int] = dict.fromkeys((name for one in instructions for name in one.touched), 0)
+    ready.update({1: 0, 2: 0})  # the paths
     passes = now = 0
     begun: dict[tuple[int, ...], tuple[int, int]] = {}
     while True:
@@ -292,28 +333,42 @@ def pass_cycles(instructions: Stream, latencies: Latencies) -> float:
             return (now - then) / (passes - passes_then)
         begun[on_the_way] = passes, now
         for one in instructions:
-            issued = max([now, *(ready[name] for name in one.touched)])
+            issued = max([now, ready.get(one.path, 0), *(ready[name] for name in one.touched)])
             if one.writes:
                 ready[one.writes] = issued + one.latency(latencies)
+            if one.path:
+                ready[one.path] = issued + one.interval(latencies)
             now = issued + 1
         passes += 1
 
 
+def busiest(instructions: Stream, latencies: Latencies) -> tuple[int, str]:
+    """Return the cycles for which a pass keeps the scheduler or the busiest path busy, and which it is."""
+    paths = (sum(one.interval(latencies) for one in instructions if one.path == path) for path in (1, 2))
+    return max(
+        zip((len(instructions), *paths), ("issue", "shared memory", "global memory"), strict=True),
+        key=lambda found: found[0],
+    )
+
+
 @dataclass(frozen=True, repr=False)
 class OccupancyCurve(Shown):
-    """Issue-slot utilisation against resident warps: simulated, and as Little's law bounds it.
+    """Issue-slot utilisation against resident warps: simulated, and as two laws bound it.
 
-    knee: the number of warps from which on more cannot help, a fraction as the bounds are.
+    knee: the number of warps from which on more cannot help, a fraction as the bounds are. ceiling: the share
+    of the issue slots that no number of warps exceeds; limit: what is busy all the time there.
     """
 
     warps: tuple[int, ...]
     simulated: tuple[float, ...]
     knee: float
+    ceiling: float = 1.0
+    limit: str = "issue"
 
     @property
     def predicted(self) -> tuple[float, ...]:
-        """The bounds, one per number of warps: Little's law, and one instruction per cycle."""
-        return tuple(min(warps / self.knee, 1.0) for warps in self.warps)
+        """The bounds, one per number of warps: Little's law, and what is busy in every cycle."""
+        return tuple(self.ceiling * min(warps / self.knee, 1.0) for warps in self.warps)
 
     def table(self) -> Table:
         """Return a row for each number of warps."""
@@ -325,7 +380,8 @@ class OccupancyCurve(Shown):
         return Table(("warps", "simulated %", "at most %", "limited by"), rows, caption)
 
     def _limit(self, warps: int) -> str:
-        return "latency" if warps < self.knee else "issue" if warps > self.knee else "latency and issue"
+        parted = (("latency", warps <= self.knee), (self.limit, warps >= self.knee))
+        return " and ".join(name for name, holds in parted if holds)
 
 
 def occupancy_curve(
@@ -346,9 +402,11 @@ def occupancy_curve(
     whole("rounds", rounds, least=4, most=1000)
     simulated = []
     latency = pass_cycles(instructions, latencies)
+    busy, limit = busiest(instructions, latencies)
     for count in warps:
-        one_round = max(latency, whole("warps", count, most=MOST_WARPS) * len(instructions))
+        one_round = max(latency, whole("warps", count, most=MOST_WARPS) * busy)
         cycles = min(round(rounds * one_round), MOST_CYCLES)
         run = simulate(instructions, count, cycles=cycles, warm_up=cycles // 4, latencies=latencies)
         simulated.append(run.utilisation)
-    return OccupancyCurve(warps, tuple(simulated), latency / len(instructions))
+    ceiling = len(instructions) / busy
+    return OccupancyCurve(warps, tuple(simulated), latency / busy, ceiling, limit)

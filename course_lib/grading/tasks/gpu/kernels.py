@@ -74,7 +74,7 @@ REDUCTION_LIMITS = (
     Atomics(lambda x, sums: len(sums), "one for a block at most, the tree does the rest"),
     SharedRequests(
         lambda x, sums: REDUCTION_MOST_REQUESTS * len(sums),
-        "64 for each block, if the threads that add are neighbours, so that whole warps have nothing to do",
+        "if the threads that add are neighbours, so that whole warps have nothing to do (64 for each block)",
     ),
     BusiestWarp(lambda x, sums: 36, "28 do, three at each of the tree's eight levels and four besides"),
 )

@@ -377,7 +377,7 @@ BANKS_LIMITS = (
     ),
     SharedRequests(
         lambda X, w, y: MOST_REQUESTS * pieces(len(X), BANKS_THREADS),
-        "36 for each block; 16 will do, if all 32 lanes of a warp store and load at a time",
+        "if all 32 lanes of a warp store and load at a time (16 for each block will do, 36 are the most)",
     ),
     BusiestWarp(lambda X, w, y: 25, "17 do, if both warps of a block share its pixels"),
 )
