@@ -85,7 +85,7 @@ class Result:
     when: str  # ISO 8601, UTC
     machine: str
     blas: str = ""  # NumPy's BLAS and the kernels it chose, for example "openblas 0.3.31 SkylakeX"
-    rough: bool = False  # measured in haste, or while other programs held the cores
+    rough: bool = False  # measured in haste, on held cores, or with a scatter as on them
 
 
 def _missing(requires: Sequence[str]) -> str | None:

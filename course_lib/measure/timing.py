@@ -162,13 +162,19 @@ class _Run:
                 return
 
     def judge(self, held: float) -> None:
-        """Find out whether the times are rough; other programs held the cores for the share `held`."""
+        """Find out whether the times are rough; other programs held the cores for the share `held`.
+
+        CPU time does not count that: then the scatter alone decides, and the card says what it was.
+        """
         if self.rough:
             return
+        waited = f"Other programs held the cores: for {100 * held:.0f} % of its time this one waited for one"
+        if held and self.clock.read is time.perf_counter:
+            self.rough = f"{waited}. These times are rough: measure again."
+            return
         if held:
-            waited = f"for {100 * held:.0f} % of its time this program waited for one"
-            self.rough = f"Other programs held the cores ({waited}): these times are rough. Measure again."
-        elif TELLING < self.half_width < math.inf:
+            self.notes.append(f"{waited}, which its CPU time does not count.")
+        if TELLING < self.half_width < math.inf:
             known = f"the ratios are known to ±{100 * self.half_width:.0f} % only"
             self.rough = f"The times scatter, as when other programs hold the cores ({known}): measure again."
 

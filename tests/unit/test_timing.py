@@ -88,6 +88,10 @@ def test_times_are_rough_where_others_held_the_cores_or_nothing_is_certain(tmp_p
     monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.25)
     held = compare({"nap": time.sleep}, 0.001, **QUICK)
     assert held.rough and "rough" in held.card().title and "for 25 % of its time" in held.card()["rough"]
+    alone = compare({"work": python_work(3000)}, **QUICK, target=0.5)
+    if alone.conditions.clock != "wall time":  # there the scatter alone decides
+        assert "for 25 % of its time" in alone.card()["note"]
+        assert alone.rough == (alone.conditions.half_width > 0.1)
     monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.0)
     naps = cycle((2e-3, 2e-2))
     odd = compare({"odd": lambda: time.sleep(next(naps))}, **QUICK)
