@@ -1,9 +1,14 @@
-"""The questions of chapter 04."""
+"""The questions and fill-ins of chapter 04."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
+from course_lib.grading.sources import plain_function
 
 QUESTIONS: tuple[Question, ...] = (
     Question(
@@ -71,4 +76,73 @@ QUESTIONS: tuple[Question, ...] = (
     ),
 )
 
-FILLS: tuple[Fill, ...] = ()
+
+def _with_blocks(square_blocks: Callable, M: int, K: int, N: int, b: int) -> np.ndarray:
+    """Return C (M, N) after blocks of b x b have been added to its zeros."""
+    C = np.zeros((M, N))
+    square_blocks(np.arange(M * K).reshape(M, K) % 7.0, np.arange(K * N).reshape(K, N) % 5.0, C, b)
+    return C
+
+
+def _tile(two_rows: Callable, depth: int) -> np.ndarray:
+    """Return the first numbers of the two rows of the tile, (2, 2), in float32."""
+    width = plain_function(two_rows).__globals__["ROW"] // 4  # the notebook's
+    A, B = (np.arange(1, depth * rows + 1, dtype=np.float32) for rows in (2, width))
+    C = np.zeros(2 * width, np.float32)
+    two_rows(depth, A, B, C)
+    return C.reshape(2, width)[:, :2]
+
+
+FILLS: tuple[Fill, ...] = (
+    Fill(
+        "04.block",
+        """
+@njit(fastmath={"contract", "reassoc"})
+def square_blocks(A, B, C, b):  # (M, K), (K, N), (M, N)
+    (M, K), N = A.shape, B.shape[1]
+    for i0 in range(0, M, b):
+        for k0 in range(0, K, b):
+            for j0 in range(0, N, b):
+                for i in range(i0, min(i0 + b, M)):
+                    c = C[i, j0 : j0 + b]  # a slice ends where the matrix ends
+                    for k in range(k0, min(k0 + b, K)):
+                        a, x = A[i, k], «B[k, j0 : j0 + b]»
+                        for j in range(len(c)):
+                            c[j] += a * x[j]
+""",
+        cases=((2, 2, 4, 2), (4, 5, 7, 3)),
+        run=_with_blocks,
+        hint="c is the piece of a row of C that the innermost loop goes through. Which row of B, and which "
+        "piece of it, is added to it?",
+        why="The same columns as in c, of row k: b numbers, used by b rows while they are near.",
+        wrong={
+            "B[i, j0 : j0 + b]": "i is the row of A and C. a is A[i, k]: which row of B does it meet?",
+            "B[k, k0 : k0 + b]": "The columns must be those of c.",
+        },
+    ),
+    Fill(
+        "04.kernel",
+        """
+@njit
+def two_rows(depth, A, B, C):
+    NR = vectors.lanes(B, ROW)
+    c0 = c1 = vectors.zero(B, ROW)
+    for k in range(depth):
+        b = vectors.load(B, k * NR, ROW)  # loaded once, used twice
+        c0 = vectors.fma(vectors.broadcast(A, k, b), b, c0)
+        c1 = «vectors.fma(vectors.broadcast(A, depth + k, b), b, c1)»
+    vectors.store(C, 0, c0)
+    vectors.store(C, NR, c1)
+""",
+        cases=((1,), (3,)),
+        run=_tile,
+        hint="The line above with two changes: the second row of A begins where the first, `depth` long, "
+        "ends; and it has a sum of its own.",
+        why="One load of b, two FMAs: each row more uses it once more, and gives another sum to work on "
+        "while the first waits.",
+        wrong={
+            "vectors.fma(vectors.broadcast(A, k, b), b, c1)": "That is the first row of A once more.",
+            "vectors.fma(vectors.broadcast(A, depth + k, b), b, c0)": "It adds to the sum of the first row.",
+        },
+    ),
+)

@@ -1,6 +1,9 @@
-"""The questions of chapter 05."""
+"""The questions and fill-ins of chapter 05."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
 
 from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
@@ -53,4 +56,70 @@ QUESTIONS: tuple[Question, ...] = (
     ),
 )
 
-FILLS: tuple[Fill, ...] = ()
+
+class _Noted:
+    """A lock for one thread that notes when it is taken."""
+
+    def __init__(self, number: int, taken: list[int]) -> None:
+        self._number, self._taken = number, taken
+
+    def __enter__(self) -> None:
+        self._taken.append(self._number)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _order_of_locks(transfer_ordered: Callable, giver: int, taker: int) -> str:
+    """Return in words whether two opposite transfers take their locks in one order: any will do."""
+    orders = []
+    for accounts in ((giver, taker), (taker, giver)):
+        taken: list[int] = []
+        names = {"locks": [_Noted(number, taken) for number in range(4)], "balance": [10] * 4}
+        FunctionType(transfer_ordered.__code__, names)(*accounts, 5)
+        orders.append(taken)
+    there, back = orders
+    if there == back and {*there} == {giver, taker}:
+        return "one order for both ways"
+    return f"the locks {there} one way and {back} the other"
+
+
+FILLS: tuple[Fill, ...] = (
+    Fill(
+        "05.bands",
+        """
+def bands(rows, count):  # as pairs (start, stop), their sizes differ by one at most
+    return pairwise(«rows * t // count» for t in range(count + 1))
+""",
+        cases=((12, 3), (10, 4), (2, 3)),
+        run=lambda bands, rows, count: [list(band) for band in bands(rows, count)],
+        hint="Band t begins at t of count parts of all rows. Multiply before you divide, and round down.",
+        why="Rounded at each border, not at each size: what is left over is spread over the bands.",
+        wrong={
+            "rows // count * t": "All bands have one size, and the rows that are left over belong to nobody.",
+            "rows / count * t": "A border is a whole number: round down, with `//`.",
+            "t * count": "That is where it would begin with `count` rows for each.",
+            "rows * t // (count + 1)": "There are count bands, and count + 1 borders.",
+        },
+    ),
+    Fill(
+        "05.order",
+        """
+def transfer_ordered(giver, taker, amount):
+    first, second = «sorted((giver, taker))»
+    with locks[first]:
+        with locks[second]:
+            balance[giver] -= amount
+            balance[taker] += amount
+""",
+        cases=((0, 1), (1, 0), (3, 2)),
+        run=_order_of_locks,
+        hint="Both transfers need the same two locks. On what order can they agree without asking?",
+        why="With one order for all, whoever holds the last lock waits for nobody, so no circle can close.",
+        wrong={
+            "giver, taker": "So it was before: two transfers in opposite directions wait for each other.",
+            "taker, giver": "The other way round, and the same circle: look at two opposite transfers.",
+            "giver, giver": "Both accounts change, so both locks are needed.",
+        },
+    ),
+)
