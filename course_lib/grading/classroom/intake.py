@@ -249,7 +249,8 @@ def _record(student: str, group: _Group, assignment: str) -> Received:
     problems += more
     if chosen is None:
         return Received(student, "", (*problems, _no_notebook(handed, group)))
-    received_at, more = _stamp(handed.stamps.get(chosen.folders))
+    by_nbgrader = not group[0][1].system and chosen.folders == (assignment,)  # else it is the student's own
+    received_at, more = _stamp(handed.stamps.get(chosen.folders) if by_nbgrader else None)
     # the platform's folder has the number that the platform knows
     folders = [node.name for node, owner in group if owner.system and node.kind == "folder"]
     name = shown("/".join([*folders[:1], chosen.name]), 200)

@@ -32,8 +32,10 @@ _JUNK = re.compile(
 )
 _NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add .txt or .json
 _REPEAT = re.compile(r"(?:-(\d{1,4})| ?\((\d{1,4})\))$")
-#: What a platform makes of a name: Moodle of a folder or file, Canvas of a file (the first that fits).
-_MOODLE = re.compile(r"(?P<who>.+)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.S)
+#: What a platform makes of a name: Moodle of a folder or file, Canvas of a file.
+_MOODLE = re.compile(
+    r"(?P<who>.+?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.S
+)
 _CANVAS = [
     re.compile(pattern, re.S)
     for pattern in (
@@ -58,13 +60,16 @@ class Owner:
 
 
 def owner_of(name: str, is_folder: bool) -> Owner:
-    """Return the owner that the name of a file or folder tells."""
-    if match := _MOODLE.fullmatch(name):
-        typed = match["kind"] != "file"
-        return Owner("moodle", match["who"], match["number"], match["file"] or "", typed=typed)
-    matches = (pattern.fullmatch(name) for pattern in _CANVAS if not is_folder)
-    if match := next(filter(None, matches), None):
+    """Return the owner that the name of a file or folder tells.
+
+    What stands first counts: what follows is the student's own, and may look like what a platform writes.
+    """
+    patterns = [_MOODLE] if is_folder else [_MOODLE, *_CANVAS]
+    matches = filter(None, (pattern.fullmatch(name) for pattern in patterns))
+    if match := min(matches, key=lambda one: len(one["who"]), default=None):
         part = match.groupdict(default="")
+        if "kind" in part:
+            return Owner("moodle", part["who"], part["number"], part["file"], typed=part["kind"] != "file")
         return Owner(
             "canvas",
             part["who"],

@@ -55,7 +55,7 @@ def test_a_folder_or_a_file_each(tmp_path):
 MOODLE = {
     "Zoë O'Brien_101_assignsubmission_file_/homework.ipynb": "Zoë_OBrien",
     "Doe, Jane_102_assignsubmission_file/sub/homework.ipynb": "Doe_Jane",
-    "王 小明_103_assignsubmission_file_homework.ipynb": "王_小明",
+    "王 小明_103_assignsubmission_file_Doe, Jane_102_assignsubmission_file_x.ipynb": "王_小明",
     "Ana María_104_assignsubmission_file_/task.zip": "Ana_María",
 }
 
@@ -84,6 +84,7 @@ def test_moodle(tmp_path):
         assert taken(put(tmp_path / "download.zip", packed(*members, *junk))) == moodle_expected(), around
     for number in (7, 8, 9):  # marking blind: all are kept apart, without alarm
         put(tmp_path / f"blind/Participant_{number}_assignsubmission_file_/x.ipynb")
+        put(tmp_path / f"blind/Participant_{number}_assignsubmission_file_/timestamp.txt")  # their own
     assert taken(tmp_path / "blind") == {f"Participant_{number}": GOOD for number in (7, 8, 9)}
 
 
@@ -91,7 +92,7 @@ def test_canvas(tmp_path):
     put(tmp_path / "doejane_12_100_x.ipynb", b"first")
     put(tmp_path / "doejane_12_103_x-1.ipynb", b"second")
     put(tmp_path / "doejane_12_102_x-2.ipynb", b"third")
-    put(tmp_path / "roe_LATE_13_104_x.ipynb")
+    put(tmp_path / "roe_LATE_13_104_Doe_7_assignsubmission_file_x.ipynb")
     put(tmp_path / "poe_14_text.html", b"hello")
     put(tmp_path / "moe_LATE_15_link.html", b"hello")
     put(tmp_path / "anon_a1B2c_LATE_105_x.ipynb")
