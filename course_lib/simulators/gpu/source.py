@@ -61,6 +61,11 @@ class Source:
             node = _of_lambda(tree, python, self.file, first)
         self.node = node
         self.name = node.name
+        if max(line or 0 for *_, line in python.__code__.co_lines()) > node.end_lineno:
+            # inspect takes a backslash at the margin for the end of the function, and Python does not
+            self.refuse(
+                node, f"The text of {self.name} has an end before its last statement; indent its lines."
+            )
         closure = inspect.getclosurevars(python)
         self._names = {**python.__globals__, **closure.nonlocals}
         _refuse_parameters(node.args, self.file)
