@@ -58,8 +58,8 @@ class LineCount:
 
     A request is one instruction of a warp. `cost` is what all requests took of the memory: of global memory
     sectors, the 32-byte pieces that they touch (4 for each are best for 4-byte elements, 32 are worst), of
-    shared memory wavefronts (1 for each is free of bank conflicts, 2 for 8-byte elements). `accesses` are
-    those of single threads.
+    shared memory wavefronts (1 for each is free of bank conflicts, 2 for 8-byte elements), of both the turns
+    that lanes take which update one word, if these are more. `accesses` are those of single threads.
     """
 
     where: str
@@ -153,12 +153,11 @@ HAZARD = (frozenset(HAZARDS), int, str, int, (int, int, int))
 def plain_counts(trace: Any) -> dict[str, Any]:
     """Return what a `Trace` counted as lists of plain values, no more than anybody reads."""
     rows = [
-        [where, *(getattr(one, name) for name in ("line", "requests", "array", "kind", cost, *ACCESSED))]
-        for where, accesses, cost in (
-            ("global", trace.global_accesses, "sectors"),
-            ("shared", trace.shared_accesses, "wavefronts"),
+        [where, one.line, one.requests, one.array, one.kind, cost, *(getattr(one, name) for name in ACCESSED)]
+        for where, one, cost in (
+            *(("global", one, max(one.sectors, _turns(trace, one))) for one in trace.global_accesses),
+            *(("shared", one, max(one.wavefronts, _turns(trace, one))) for one in trace.shared_accesses),
         )
-        for one in accesses
     ]
     for where, lines in (("barrier", trace.barriers), ("shuffle", trace.shuffles)):
         rows += [[where, line, warps, "", "", 0, 0, 0, ""] for line, warps in lines.items()]
@@ -168,6 +167,11 @@ def plain_counts(trace: Any) -> dict[str, Any]:
         for one in (*trace.hazards[:MOST_HAZARDS], *undefined[:MOST_HAZARDS])
     ]
     return {"rows": rows, "hazards": hazards, "busiest_warp": int(trace.busiest_warp)}
+
+
+def _turns(trace: Any, row: Any) -> int:
+    """Return how often lanes of a warp that update one word wait for each other."""
+    return trace.atomic_rounds.get((row.line, row.array), 0) if row.kind == "atomic" else 0
 
 
 def counts_of(plain: Any) -> LaunchCounts:
@@ -271,13 +275,17 @@ class _Total:
 
 @dataclass(frozen=True)
 class TotalSectors(_Total):
-    """All requests to global memory together; `kind` leaves out the others: "load" counts what is read."""
+    """All requests to global memory together; `kind` leaves out the others: "load" counts what is read.
+
+    What atomics update is read and written.
+    """
 
     kind: str | None = None
 
     def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         done = {None: "", "load": " to read", "store": " to write", "atomic": " to update"}[self.kind]
-        rows = counts.of("global", kind=self.kind)
+        rows = counts.of("global")
+        rows = tuple(row for row in rows if self.kind in (None, row.kind) or row.kind == "atomic")
         return sum(row.cost for row in rows), f"sectors{done}", rows
 
 
@@ -287,13 +295,13 @@ class SharedRequests(_Total):
 
     A shuffle costs what a load from shared memory without conflicts costs: a multiprocessor serves 32 lanes
     in a clock cycle with either (CUDA C++ Programming Guide, "Arithmetic Instructions" and "Shared Memory").
-    So it is no way around a limit on the loads.
+    So it is no way around a limit on the loads. Nor are atomics: each turn of theirs counts.
     """
 
     def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         rows, shuffles = counts.of("shared", "shuffle"), counts.of("shuffle")
         what = "requests to shared memory" + " and shuffles" * bool(shuffles)
-        return sum(row.requests for row in rows), what, rows
+        return sum(row.cost if row.kind == "atomic" else row.requests for row in rows), what, rows
 
 
 @dataclass(frozen=True)
@@ -351,11 +359,15 @@ class BusiestWarp:
 
 
 def _meeting(row: LineCount) -> str:
+    if row.kind == "atomic":
+        return "lanes that update one word take turns, and each turn counts"
     return f"its threads want different words of the same bank of shared memory, as {row.meet}"
 
 
 def _cure(row: LineCount) -> str:
     """Say what makes requests cheaper: neighbours that begin elsewhere need one sector more, not several."""
+    if row.kind == "atomic":
+        return "let neighbouring threads update neighbouring elements; those that update one take turns"
     if row.each <= row.bytes / row.requests / SECTOR_BYTES + 1:
         return (
             "its threads take neighbouring elements, but the first of a warp does not begin a sector; give "
