@@ -302,8 +302,8 @@ def error_of(entry: Rung, A, B) -> float:
 def record(comparison: Comparison, errors: dict[str, float | None] | None = None) -> list[Result]:
     """Add the rows of a comparison that are rungs to the learner's results, the newest replacing the old.
 
-    `errors` gives each rung's error; rows that name no rung are left out. A rough result (in haste, or while
-    other programs held the cores) replaces none but rough ones. Returns what was found.
+    `errors` gives each rung's error; rows that name no rung are left out. A rough result (see
+    `Comparison.rough`) replaces none but rough ones. Returns what was found.
     """
     from course_lib.measure import machine
 
@@ -323,7 +323,7 @@ def record(comparison: Comparison, errors: dict[str, float | None] | None = None
             when=now,
             machine=machine.key(),
             blas=f"{here.blas} {here.blas_architecture}",
-            rough=comparison.rough,
+            rough=row.name in comparison.rough,
         )
         for row in comparison.rows
     ]

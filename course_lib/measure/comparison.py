@@ -44,6 +44,11 @@ class TimedRow:
         """Whether its time differs from the baseline's by more than the uncertainty."""
         return self.ratio_low > 1 or self.ratio_high < 1
 
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval, relative to its middle."""
+        return (self.ratio_high - self.ratio_low) / (self.ratio_high + self.ratio_low)
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -61,7 +66,8 @@ class Conditions:
     max_error: bool
     seconds_spent: float
     notes: tuple[str, ...]
-    rough: str = ""  # why the times are rough: in haste, or other programs held the cores; "" if they are not
+    hasty: str = ""  # that it was measured in haste, as a sentence; "" if it was not
+    held: str = ""  # that other programs held the cores, as a sentence; "" if they did not
 
 
 @dataclass(frozen=True)
@@ -84,13 +90,25 @@ class Comparison:
         raise ValueError(f"There is no function {name!r} here; there are {known}.")
 
     @property
-    def rough(self) -> bool:
-        """Whether other programs held the cores (or it was measured in haste): not a result to be kept."""
-        return bool(self.conditions.rough)
+    def held(self) -> bool:
+        """Whether other programs held the cores: then a ratio of times says more about them."""
+        return bool(self.conditions.held)
 
-    def called_rough(self, why: str) -> Comparison:
-        """Return the same, called rough for a reason that its clock could not see."""
-        return replace(self, conditions=replace(self.conditions, rough=self.conditions.rough or why))
+    def called_held(self, why: str) -> Comparison:
+        """Return the same, but `held`: for a reason that its clock could not see."""
+        return replace(self, conditions=replace(self.conditions, held=self.conditions.held or why))
+
+    @property
+    def rough(self) -> tuple[str, ...]:
+        """The functions whose times are no result to be kept: in haste, on held cores, or too scattered."""
+        names = tuple(row.name for row in self.rows)
+        if self.conditions.hasty or self.held:
+            return names
+        if len(self.rows) == 1:
+            return names if self.conditions.half_width > TELLING else ()
+        widths = {row.name: row.half_width for row in self.rows if row.name != self.baseline}
+        widths[self.baseline] = min(widths.values())  # in all ratios: if it scatters, so do all
+        return tuple(name for name in names if widths[name] > TELLING)
 
     @property
     def ratio(self) -> float:
@@ -160,7 +178,7 @@ class Comparison:
         """Return the fair-comparison card: what was held equal, and how it was measured."""
         how = self.conditions
         facts = [
-            *([("rough", how.rough)] * self.rough),
+            *([("rough", self._why_rough())] if self.rough else []),
             ("threads", f"{self.threads} for every function (BLAS, OpenMP, Numba and torch capped together)"),
             ("inputs", f"{'; '.join(how.inputs) or 'no arrays'}; every function has its own equal copy"),
             ("baseline", f"{self.baseline}{self._baseline_blas()}"),
@@ -180,7 +198,7 @@ class Comparison:
     def _in_short(self) -> str:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         parts = (
-            "rough" * self.rough,
+            "rough" if self.rough else "",
             threads,
             self.dtype,
             _rounds(self.conditions.rounds),
@@ -197,6 +215,10 @@ class Comparison:
             f"{_rounds(how.rounds)} of all functions in shuffled order, after a warm-up; "
             f"a sample is one call or as many as take {seconds_in_words(how.sample_s)}; the median counts"
         )
+
+    def _why_rough(self) -> str:
+        scattered = f"{', '.join(self.rough)}: known to worse than ±{100 * TELLING:.0f} %, as on held cores"
+        return self.conditions.hasty or self.conditions.held or f"{scattered}; measure again."
 
     def _uncertainty_in_words(self) -> str:
         how = self.conditions

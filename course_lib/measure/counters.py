@@ -118,7 +118,7 @@ def false_sharing(
         at_once = team.cpu_s / team.wall_s
     if at_once < TOGETHER * threads:
         ran = f"on average only {digits(at_once, 2)} of {threads} threads ran at once"
-        comparison = comparison.called_rough(f"This machine was busy: {ran}. Run the cell again.")
+        comparison = comparison.called_held(f"This machine was busy: {ran}. Run the cell again.")
     return Counting(threads, kind, strides, times, comparison, "", at_once)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from course_lib.arguments import number, one_of, whole
 from course_lib.measure import clocks, hardware, inputs
-from course_lib.measure.comparison import TELLING, Comparison, Conditions, TimedRow, describe_inputs
+from course_lib.measure.comparison import Comparison, Conditions, TimedRow, describe_inputs
 from course_lib.measure.progress import Progress
 
 __all__ = ["Comparison", "TimedRow", "compare"]
@@ -101,7 +101,8 @@ class _Run:
     rounds: int = 0
     half_width: float = math.inf
     ended: str = ""
-    rough: str = ""
+    hasty: str = ""
+    held: str = ""
 
     def __post_init__(self) -> None:
         self.patience_s = self.budget_s
@@ -111,7 +112,7 @@ class _Run:
         """Measure what has to be measured, but not well: what takes long is timed once."""
         self.patience_s = self.budget_s = HASTY_SHARE * self.budget_s
         self.min_rounds = min(self.min_rounds, HASTY_ROUNDS)
-        self.rough = f"Measured in haste (as with {HASTE_VARIABLE}): these times are rough."
+        self.hasty = f"Measured in haste (as with {HASTE_VARIABLE}): these times are rough."
 
     def warm_up(self, cap: clocks.ThreadCap, threads: int, bar: Progress) -> None:
         """Call every function first, then find out how long each takes and which clock is right for all."""
@@ -162,21 +163,14 @@ class _Run:
                 return
 
     def judge(self, held: float) -> None:
-        """Find out whether the times are rough; other programs held the cores for the share `held`.
-
-        CPU time does not count that: then the scatter alone decides, and the card says what it was.
-        """
-        if self.rough:
+        """Say if other programs held the cores, for the share `held`; CPU time does not count that."""
+        if not held:
             return
         waited = f"Other programs held the cores: for {100 * held:.0f} % of its time this one waited for one"
-        if held and self.clock.read is time.perf_counter:
-            self.rough = f"{waited}. These times are rough: measure again."
-            return
-        if held:
+        if self.clock.read is time.perf_counter:
+            self.held = f"{waited}. These times are rough: measure again."
+        else:
             self.notes.append(f"{waited}, which its CPU time does not count.")
-        if TELLING < self.half_width < math.inf:
-            known = f"the ratios are known to ±{100 * self.half_width:.0f} % only"
-            self.rough = f"The times scatter, as when other programs hold the cores ({known}): measure again."
 
     def _settle(self, subject: TimedFunction) -> None:
         """Wait until the last function's threads have gone to sleep, then wake this one's: not timed."""
@@ -254,7 +248,8 @@ class _Run:
             max_error=any(row.max_error is not None for row in rows),
             seconds_spent=time.perf_counter() - self.start,
             notes=tuple(self.notes),
-            rough=self.rough,
+            hasty=self.hasty,
+            held=self.held,
         )
         shapes = tuple(tuple(int(n) for n in array.shape) for array in inputs.arrays(arguments))
         return Comparison(rows, self.baseline.name, threads, inputs.dtype_of(arguments), shapes, conditions)

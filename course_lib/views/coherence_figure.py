@@ -101,8 +101,8 @@ def _finding(counting: Counting, misses: Sequence[float]) -> str:
         return f"Counters {near} bytes apart: {said} in the simulator; not measured here"
     ratio = counting.ratio(near)
     row = counting.comparison.row(f"{near} B apart") if near else counting.comparison.row("one counter")
-    if counting.comparison.rough:
-        return f"Counters {near} bytes apart: {said}. {counting.comparison.conditions.rough.rstrip('.')}"
+    if counting.comparison.held:
+        return f"Counters {near} bytes apart: {said}. {counting.comparison.conditions.held.rstrip('.')}"
     if not row.differs and ratio >= 1.3:
         return f"Counters {near} bytes apart: {said}; too noisy to tell what it costs, so run the cell again"
     if not row.differs or ratio < 1.1:

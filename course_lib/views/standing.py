@@ -42,9 +42,10 @@ class Standing:
 
     @property
     def drawn(self) -> dict[str, Result]:
-        """Each rung's result at that shape; of a rung without one, that of its own largest."""
+        """Each rung's result at that shape; of a rung without one, at the size of its own, or its largest."""
+        common, own = self.shape, {rung.id: (rung.size,) * 3 for rung in self.rungs}
         return {
-            id: shapes.get(self.shape) or shapes[max(shapes, key=math.prod)]
+            id: shapes[max(shapes, key=lambda one, id=id: (one == common, one == own[id], math.prod(one)))]
             for id, shapes in self.results.items()
         }
 
@@ -55,15 +56,20 @@ class Standing:
         return {id: one for id, one in there.items() if one and not one.rough}
 
     def ratio(self, id: str, other: str) -> tuple[float, Shape] | None:
-        """Return how many times as fast one rung is as another, at the largest shape that both have.
+        """Return how many times as fast one rung is as another, and at which shape.
 
-        None without a shape at which both are known and sound.
+        Where the rung is drawn, else at the largest of the ladder's sizes that both have, else at the largest
+        shape; None without one at which both are known and sound.
         """
+        from course_lib import ladder
+
         own, theirs = self.results.get(id, {}), self.results.get(other, {})
         both = [shape for shape in own if shape in theirs and not own[shape].rough | theirs[shape].rough]
         if not both:
             return None
-        shape = max(both, key=math.prod)
+        drawn = tuple(self.drawn[id].shape)
+        sizes = {(n,) * 3 for n in (ladder.SMALL, ladder.SIZE, ladder.LARGE)}
+        shape = max(both, key=lambda one: (one == drawn, one in sizes, math.prod(one)))
         return theirs[shape].seconds / own[shape].seconds, shape
 
 

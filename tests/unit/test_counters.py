@@ -52,7 +52,7 @@ def test_one_core_is_said_in_a_sentence(monkeypatch):
 def test_false_sharing_costs_time_when_the_threads_run_at_once(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(counters, "TOGETHER", 2)  # more than there can be
-        assert false_sharing(2, (8, 128), budget_s=0.05).comparison.rough
+        assert false_sharing(2, (8, 128), budget_s=0.05).comparison.held
     for _ in range(3):
         counting = false_sharing(2, (8, 128), budget_s=0.5)
         if counting.at_once > 1.8:

@@ -87,15 +87,22 @@ def test_times_are_rough_where_others_held_the_cores_or_nothing_is_certain(tmp_p
             assert queue.held() == pytest.approx(held)
     monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.25)
     held = compare({"nap": time.sleep}, 0.001, **QUICK)
-    assert held.rough and "rough" in held.card().title and "for 25 % of its time" in held.card()["rough"]
-    alone = compare({"work": python_work(3000)}, **QUICK, target=0.5)
-    if alone.conditions.clock != "wall time":  # there the scatter alone decides
-        assert "for 25 % of its time" in alone.card()["note"]
-        assert alone.rough == (alone.conditions.half_width > 0.1)
+    assert (
+        held.held
+        and held.rough == ("nap",)
+        and "rough" in held.card().title
+        and "for 25 % of its time" in held.card()["rough"]
+    )
+    alone = compare({"work": python_work(3000)}, **QUICK)
+    if alone.conditions.clock != "wall time":  # which counts that time
+        assert not alone.held and "for 25 % of its time" in alone.card()["note"]
     monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.0)
     naps = cycle((2e-3, 2e-2))
     odd = compare({"odd": lambda: time.sleep(next(naps))}, **QUICK)
-    assert odd.rough and "scatter" in odd.card()["rough"]
+    assert odd.rough == ("odd",) and "odd: known to worse" in odd.card()["rough"]
+    wide, sharp = row("wide", 1.0, ratio_low=0.8, ratio_high=1.2), row("sharp", 2.0)
+    assert comparison(row("base", 1.0), wide, sharp).rough == ("wide",)
+    assert comparison(row("base", 1.0), wide).rough == ("base", "wide")
 
 
 def test_the_interval_covers_the_true_ratio_and_shared_noise_cancels():

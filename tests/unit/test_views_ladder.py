@@ -133,7 +133,9 @@ def test_the_table_multiplies_only_what_was_measured_at_one_size(monkeypatch):
         of("strassen", 0.2, 2000),
         of("strassen", 9, 1000),
     ]
-    small.append(of("compiled-ikj", 0.001, 200))
+    small += [of("compiled-ikj", 0.001, 200), *(of(f"compiled-i{jk}", 9.0, 1024) for jk in ("jk", "kj"))]
+    small += [of(id, 9.0, 512) for id in ("python-lists", "python-ndarray", "compiled-ijk")]
+    large += [of("compiled-ikj", 90.0, 2000), of("simd", 9.0, 2000)]
     fast = [of("simd", 0.05, 1000), of("threads", 0.025, 1000, threads=2), of("numpy", 0.04, 1000)]
     table = views.ladder_table([*small, *large, *fast])
     said = {row[0]: row[1:] for row in table.rows}

@@ -65,7 +65,7 @@ def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
         row("64 B apart", 5e-6, 1.0, 1.0, 1.0),
     )
     held = "" if at_once > 1.2 else f"Busy: only {at_once} of 2 threads ran at once."
-    how = Conditions((), None, "wall", "", 20, 1e-3, "certain enough", 0.03, 0.02, False, 1.0, (), held)
+    how = Conditions((), None, "wall", "", 20, 1e-3, "certain enough", 0.03, 0.02, False, 1.0, (), held=held)
     return Counting(2, kind, (8, 64), 1000, Comparison(rows, "64 B apart", 2, "", (), how), "", at_once)
 
 
