@@ -136,7 +136,7 @@ def _tree(text: str) -> ast.Module | None:
 
 def _bindings(node: ast.stmt, lines: list[bytes]) -> Iterator[Bound]:
     """Yield what a statement at the top of a cell binds."""
-    line, text = _first_line(node), _text(node, lines)
+    line, text = _first_line(node, lines), _text(node, lines)
     if isinstance(node, DEFINITIONS):
         yield Bound(node.name, "def", node, text, line, node)
     elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -211,8 +211,12 @@ def root(node: ast.AST) -> str:
 # --- texts --------------------------------------------------------------------------------------------------
 
 
-def _first_line(node: ast.AST) -> int:
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+def _first_line(node: ast.AST, lines: list[bytes]) -> int:
+    decorators = getattr(node, "decorator_list", [])
+    first = decorators[0].lineno if decorators else node.lineno
+    while decorators and not lines[first - 1].lstrip().startswith(b"@"):
+        first -= 1  # what is decorated with may stand below its @, in brackets
+    return first
 
 
 def _text(node: ast.AST, lines: list[bytes]) -> str:
@@ -220,7 +224,7 @@ def _text(node: ast.AST, lines: list[bytes]) -> str:
 
     Lines are bytes, as the parser counts them.
     """
-    first, last = _first_line(node), node.end_lineno
+    first, last = _first_line(node, lines), node.end_lineno
     is_last = isinstance(node, ast.stmt) and END_OF_LINE.match(lines[last - 1], node.end_col_offset)
     start, end = node.col_offset if node.lineno == first else 0, None if is_last else node.end_col_offset
     if first == last:

@@ -51,7 +51,7 @@ def collect(cells: Sequence[str], entry: str) -> Answer:
         return _Search(read_cells(tuple(cells)), entry).answer()
     except NoSource as problem:
         said = str(problem)
-    except (RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
+    except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError, SystemError) as error:
         said = f"The code cells cannot be read ({type(error).__name__}): look at them by hand."
     defining = [text for text in cells if any(entry in one.groups() for one in DEFINED.finditer(text))]
     return Answer(problem=said, cell=defining[-1][:LARGEST_CELL] if defining else "")

@@ -122,7 +122,7 @@ def test_each_line_knows_its_place_in_its_cell():
 
 
 def test_a_fault_is_told_with_the_line_of_its_cell_also_by_numba_and_while_the_text_is_loaded():
-    found = collect(["\nfrom numba import njit", "# mine\n@njit\ndef f(x):\n    return x.nonsense()"], "f")
+    found = collect(["\nfrom numba import njit", "@(\n njit)\ndef f(x):\n    return x.nonsense()"], "f")
     fault = InProcess(Code(found.text, "f"), lines=found.lines).call((1,)).fault
     assert "Numba cannot compile it in line 4, `return x.nonsense()`" in fault.message
     found = collect(["N = 0", "\nM = 1 // N", "def f(x):\n    return M"], "f")
