@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("change", "at", "time", "× last", "× first", "% of peak")
 RULE = (
-    "× last: times as fast as the nearest row above that was measured at a size of this one; × first: as "
-    "the first row. The size of a ratio stands behind it where it is not the row's own; – means none."
+    "× last: times as fast as the nearest row above that was measured at the same size, or at another one, "
+    "which then stands behind it; × first: as the first row. – where no size is common to both."
 )
 ROUGH = "≈: measured in haste or while other programs held the cores; in no ratio."
 NOMINAL = (
@@ -46,15 +46,21 @@ def _row(found: Standing, rungs: list[Rung], place: int, limits: Peaks | None) -
     result = found.drawn[rung.id]
     threads = f", {plural(result.threads, 'thread')}" if result.threads > 1 else ""
     above = [] if rung.id in BASELINES else [one.id for one in reversed(rungs[:place])]
-    last = next((one for one in above if found.ratio(rung.id, one)), "")
     return (
         rung.title + threads,
         shape_in_words(result.shape),
         "≈ " * result.rough + seconds_in_words(result.seconds),
-        _ratio(found, result, last),
+        _ratio(found, result, _last(found, result, above)),
         _ratio(found, result, rungs[0].id),
         _share(result, limits) if "cuda" not in rung.requires else "–",
     )
+
+
+def _last(found: Standing, result: Result, above: list[str]) -> str:
+    """Return the nearest rung above that was measured where this one is drawn, else at a size of this one."""
+    known = [(id, ratio[1]) for id in above if (ratio := found.ratio(result.rung, id))]
+    here = [id for id, shape in known if shape == tuple(result.shape)]
+    return next(iter([*here, *(id for id, _ in known)]), "")
 
 
 def _ratio(found: Standing, result: Result, other: str) -> str:
