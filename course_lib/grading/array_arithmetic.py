@@ -20,6 +20,7 @@ SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.pos, 
 SCALING = (operator.mul, operator.imul, operator.truediv, operator.itruediv)
 NO_ARITHMETIC = (operator.is_, operator.is_not)
 TAKING = ("getitem", "static_getitem", "getiter", "getattr", "exhaust_iter")
+KEEPING = {types.List: "a list", types.DictType: "a dict", types.Set: "a set"}
 ARITHMETIC = (pow, divmod)  # beside NumPy's functions, of what is called
 
 
@@ -45,7 +46,7 @@ class Rows(CompilerBase):
 
 
 class Numbers(Rows):
-    """Numba's compiler, but nothing is computed with arrays, nor kept in lists, which are memory, too."""
+    """Numba's compiler, but nothing is computed with arrays, nor kept in lists and dicts: memory, too."""
 
     instead = "this task is about each of the loops, so write them all and compute with single numbers"
     taken = (), ()
@@ -73,8 +74,11 @@ class _Look(FunctionPass):
 
 def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
     """Return what an expression with variables of these types does and may not do, "" if it may."""
-    if one.op in TAKING and isinstance(kinds[0], types.List) and not sums:
-        return "takes numbers from a list"
+    kinds = [kind.type if isinstance(kind, types.Optional) else kind for kind in kinds]
+    read = kinds if one.op == "call" else kinds[:1] if one.op in TAKING else []  # zip goes through a list
+    kept = [what for kind, what in KEEPING.items() if any(isinstance(each, kind) for each in read)]
+    if kept and not sums and getattr(kinds[0], "typing_key", None) not in (len, np.array):
+        return f"takes numbers from {kept[0]}"
     if one.op == "call":
         function, *given = kinds
         if isinstance(function, types.Dispatcher):
@@ -91,5 +95,4 @@ def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
 
 
 def _arrays(kinds: list) -> list:
-    plain = [getattr(one, "type", one) if isinstance(one, types.Optional) else one for one in kinds]
-    return [one for one in plain if isinstance(one, types.ArrayCompatible | types.Buffer)]
+    return [one for one in kinds if isinstance(one, types.ArrayCompatible | types.Buffer)]

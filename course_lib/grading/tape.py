@@ -33,6 +33,8 @@ MOST_LINES = 2_000_000
 PRIME = 2**61 - 1
 #: Whole numbers of this size stay exact in sums of float64 products.
 LARGEST = 2**20
+#: Sides of B from which on a block of four k, or of four columns, is less than half of it.
+WIDE = 8
 
 
 class BadTape(ValueError):
@@ -146,8 +148,13 @@ class Memory(np.ndarray):
     def item(self) -> Any:
         return self.flat[0]
 
-    def take(self, place: Any) -> Any:
+    def take(self, place: Any, *_: Any, **__: Any) -> Any:
         return self.flat[place]
+
+    def max(self, *_: Any, **__: Any) -> Any:
+        return self.flat[0] if self.size == 1 else super().max()  # which cannot compare them
+
+    min = max
 
 
 def moved(value: Any, code: int = LOAD) -> Any:
@@ -303,11 +310,11 @@ def goes_by_tiles(tape: Tape, A: np.ndarray, B: np.ndarray, rows: int) -> bool:
     do some rows a second time, but no work is done twice. Too small a matrix shows nothing.
     """
     M, (K, N) = len(A), B.shape
-    if 2 * rows > M or K < 2 or N < 2:
+    if rows > M or K < 2 or N < 2:
         return True
-    order = [one["i"] for one in _formed(tape, A, B)]
-    in_turns = any(_in_turns(order, first, rows, M, K * N) for first in (0, M % rows))
-    return in_turns and len(order) < (M + rows) * K * N
+    formed = _formed(tape, A, B)
+    done = [_in_turns(formed, first, rows, K * N, min(K, N) >= WIDE) for first in (0, M % rows)]
+    return any(done) and len(formed) < (M + rows) * K * N
 
 
 def apart(tape: Tape, A: np.ndarray, B: np.ndarray) -> int:
@@ -317,15 +324,30 @@ def apart(tape: Tape, A: np.ndarray, B: np.ndarray) -> int:
     return max((place - first.setdefault(number, place - 1) for place, number in places), default=0)
 
 
-def _in_turns(order: list[int], first: int, rows: int, M: int, products: int) -> bool:
+def _in_turns(formed: list[dict[str, int]], first: int, rows: int, products: int, wide: bool) -> bool:
     """Whether half the products of each tile, counted from this row, are work on all its rows in turns."""
     done: Counter[int] = Counter()
-    for tile, run in itertools.groupby(order, lambda row: (row - first) // rows):
+    for tile, run in itertools.groupby(formed, lambda one: (one["i"] - first) // rows):
         work = [*run]
-        last_begins = max(map(work.index, {*work}))
-        first_ends = len(work) - 1 - max(map(work[::-1].index, {*work}))
-        done[tile] += len(work) if len({*work}) == rows and last_begins < first_ends else 0
+        order = [one["i"] for one in work]
+        last_begins = max(map(order.index, {*order}))
+        first_ends = len(order) - 1 - max(map(order[::-1].index, {*order}))
+        all_rows = len({*order}) == rows and last_begins < first_ends
+        done[tile] += len(work) if all_rows and (not wide or _near(work)) else 0
+    M = max(one["i"] for one in formed) + 1
     return all(2 * done[tile] >= rows * products for tile in range((M - first) // rows))
+
+
+def _near(work: list[dict[str, int]]) -> bool:
+    """Whether most numbers of B have served all rows before half of the work is done on others.
+
+    If a few products of each row come first, and then row after row, each number is fetched once for each.
+    """
+    first, last = {}, {}
+    for place, one in enumerate(work):
+        first.setdefault((one["k"], one["j"]), place)
+        last[one["k"], one["j"]] = place
+    return 4 * sum(2 * (last[number] - first[number]) < len(work) for number in first) >= 3 * len(first)
 
 
 def _formed(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[dict[str, int]]:

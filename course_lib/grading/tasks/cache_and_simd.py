@@ -270,9 +270,10 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((M, K, N, cache), f"{M} x {K} x {N}: all of it fits")
     yield Case((40, 40, 40, 2048), "squares of 40, 2 KiB of cache")
     yield Case((48, 48, 48, 3 * 24 * 24 * 8), "squares of 48, 13.5 KiB of cache")
-    for cache in (2048, 6144):
+    for fewest in (2048, 6144, 13824):
         M, K, N = sizes(rng, 37, 60)
-        yield Case((M, K, N, cache), f"{M} x {K} x {N}, {cache // 1024} KiB of cache")
+        cache = fewest + LINE * int(rng.integers(40))
+        yield Case((M, K, N, cache), f"{M} x {K} x {N}, {cache} bytes of cache")
     yield Case((11, 60, 60, 2048), "few rows of A")
     yield Case((57, 38, 46, 2048), "more rows of A than of B")
 

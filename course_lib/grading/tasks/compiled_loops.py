@@ -161,8 +161,9 @@ def inner_bytes(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int,
 
 
 def _orders(rng: np.random.Generator) -> Iterator[Case]:
-    for place, order in enumerate(("ijk", "ikj", "jki", "jik", "kij", "kji")):
-        yield Case((order, *sizes(rng, 2, 4000), (4, 8)[place % 2]), f"the order {order}")
+    orders = ("ijk", "ikj", "jki", "jik", "kij", "kji")
+    for order, itemsize in zip(orders, rng.permutation((2, 4, 8) * 2), strict=True):
+        yield Case((order, *sizes(rng, 2, 4000), int(itemsize)), f"the order {order}")
 
 
 def _fortran(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, int, int]:
@@ -316,9 +317,9 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((0.083, 100.0, 20.0), "the inner step of ikj with nothing in cache")
     yield Case((64.0, 100.0, 20.0), "a product of large matrices, well blocked")
     yield Case((5.0, 100.0, 20.0), "exactly at the ridge: the peak is reached")
-    below_one, above_one, memory_bound, compute_bound = (0.05, 0.9), (1.1, 40), (1.2, 9), (0.1, 0.8)
-    for intensities in (below_one, above_one):  # on both sides of the ridge, in numbers of many digits
-        for peaks in (memory_bound, compute_bound, memory_bound, compute_bound):
+    below_one, above_one = (0.05, 0.9), (1.1, 40)
+    for intensities in (below_one, above_one):  # on both sides of the ridge, far from it and close to it
+        for peaks in ((1.2, 9), (0.1, 0.8), (1.001, 1.01), (0.99, 0.999)):
             intensity, gbps, peak = (rng.uniform(*span) for span in (intensities, (8, 400), peaks))
             values = (intensity, peak * intensity * gbps, gbps)
             yield Case(tuple(round(float(value), 6) for value in values), "a kernel")
