@@ -29,10 +29,13 @@ SEED = 6
 by_rung = each("entry", RUNGS)
 
 
-def operands(shape, seed=SEED):
-    """Random float32 A and B on the GPU, and their product in float64."""
+def imports():
+    global torch
     import torch
 
+
+def operands(shape, seed=SEED):
+    """Random float32 A and B on the GPU, and their product in float64."""
     M, K, N = shape
     random = torch.Generator("cuda").manual_seed(seed)
     A = torch.randn(M, K, generator=random, device="cuda")
@@ -42,8 +45,6 @@ def operands(shape, seed=SEED):
 
 def assert_right(C, A, B, exact):
     """Twice the classical bound for a sum of K products, |C - exact| <= K eps |A||B| (Higham 2002)."""
-    import torch
-
     assert C.dtype == torch.float32 and C.shape == exact.shape
     bound = 2 * A.shape[1] * 2.0**-23 * (A.abs().double() @ B.abs().double())
     assert bool(((C.double() - exact).abs() <= bound + 1e-37).all())
@@ -68,8 +69,6 @@ def test_empty_products_are_zeros_on_the_gpu(entry, shape):
 
 @each("id", TILED)
 def test_every_tile_is_right_with_and_without_wide_rows(id):
-    import torch
-
     module = ladder.rung(id).module()
     for tile in module.TILES:
         for shape in ((200, 36, 300), (201, 37, 301)):
@@ -108,8 +107,6 @@ def test_tensors_are_read_where_they_are(entry):
 @by_rung
 def test_an_offset_that_is_no_multiple_of_sixteen_bytes_is_no_fault(entry):
     A, B, exact = operands((64, 64, 64))
-    import torch
-
     shifted = torch.empty(64 * 64 + 1, device="cuda")[1:].view(64, 64)
     shifted.copy_(A)
     assert shifted.is_contiguous() and shifted.data_ptr() % 16
@@ -128,8 +125,6 @@ def test_numbas_device_arrays_give_numbas_device_arrays(entry):
 
 @by_rung
 def test_work_keeps_its_order_on_torchs_streams(entry):
-    import torch
-
     A, B, exact = operands((512, 512, 512))
     entry.matmul(A, B)  # compiles, and chooses its tile, which waits for the GPU
     late = torch.zeros_like(A)
@@ -158,8 +153,6 @@ def test_more_rows_than_a_grid_has_blocks():
 
 
 def test_the_baseline_does_not_round_to_tf32():
-    import torch
-
     torch.set_float32_matmul_precision("high")
     try:
         A, B, exact = operands((512, 512, 512))
@@ -181,8 +174,6 @@ def assert_a_sentence(caught, *words):
 
 @by_rung
 def test_what_cannot_be_multiplied_is_a_sentence(entry):
-    import torch
-
     A, B, _ = operands((3, 4, 5))
     for a, b, error, words in (
         (A.double(), B.double(), TypeError, ("float64", "A.to(torch.float32)")),
@@ -201,8 +192,6 @@ def test_what_cannot_be_multiplied_is_a_sentence(entry):
 
 
 def test_too_little_memory_is_said_with_both_figures():
-    import torch
-
     free, _ = torch.cuda.mem_get_info()
     N = int((free / 4) ** 0.5) + 20_000
     A, B = torch.empty(N, 1, device="cuda"), torch.empty(1, N, device="cuda")
@@ -232,8 +221,6 @@ def test_the_tuner_picks_a_tile_of_the_list_and_keeps_it(id, monkeypatch):
 
 def test_time_on_the_gpu_is_that_of_the_work():
     """Eight times the work takes about eight times as long, and waiting for the CPU does not count."""
-    import torch
-
     from course_lib.measure.gpu_timing import samples
 
     small, large = (torch.randn(n, n, device="cuda") for n in (2048, 4096))

@@ -109,16 +109,8 @@ def test_what_a_product_cannot_take_is_refused():
         ("a", a.float(), f"a has dtype torch.float32, but {quantise_it}"),
         ("a", a[:, :120].contiguous(), "a has K = 120, but it must be a multiple of 16 (rows begin at"),
         ("b", b[:, :128].contiguous(), "a has shape (6, 256) and b (24, 128), but both must end in K: b is"),
-        (
-            "b",
-            b[:20],
-            "b has N = 20, but it must be a multiple of 8 (rows of D begin at multiples of 16 bytes",
-        ),
-        (
-            "a",
-            moved(a),
-            "a begins 1 bytes after a multiple of 16, which TMA cannot fetch: a.clone",
-        ),
+        ("b", b[:20], "b has N = 20, but it must be a multiple of 8 (rows of D begin at multiples of 16"),
+        ("a", moved(a), "a begins 1 bytes after a multiple of 16, which TMA cannot fetch: a.clone"),
         ("a_scales", a_scales[:, :1], "a_scales has shape (6, 1), but for a of shape (6, 256) it must be"),
         ("a", a.to("meta"), "a_scales is on cpu, but a is on meta: move one of them."),
         ("out", torch.zeros(6, 8).bfloat16(), "out has shape (6, 8), but the product has (6, 24)."),

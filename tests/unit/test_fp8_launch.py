@@ -1,7 +1,6 @@
 """Launches without a GPU: a small library stands in for the driver, and looks at what it is given."""
 
 import ctypes
-import itertools
 import re
 import shutil
 import subprocess
@@ -144,14 +143,7 @@ def test_what_cannot_run_the_kernels_is_a_sentence_and_torch_computes(library, o
     assert len(said) == 1 and said[0].filename == __file__
 
 
-def test_a_kernel_that_hangs_ends_with_a_sentence(monkeypatch):
-    asked = itertools.chain([False] * 3, [True], itertools.repeat(False))
-    event = SimpleNamespace(record=lambda stream: None, query=lambda: next(asked))
-    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: None)
-    launch.finish(torch.device("cuda", 0), 60)
-    with pytest.raises(launch.Hangs, match=r"not done after 0\.05 s, so a kernel may hang: end this process"):
-        launch.finish(torch.device("cuda", 0), 0.05)
+def test_what_takes_too_long_ends_the_process_with_a_sentence():
     text = "import time; from course_lib.fp8 import launch\nwith launch.ends_within(0.2): time.sleep(60)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50)
     assert done.returncode == 3
@@ -167,13 +159,13 @@ from each import each
 
 pytestmark = pytest.mark.gpu
 launch.missing_here = torch.cuda.current_stream = lambda device=None: None
-torch.cuda.Event = lambda: SimpleNamespace(record=id, query=lambda: False)
+looks = iter([False, False, True])  # done at the third look, and then never
+torch.cuda.Event = lambda: SimpleNamespace(record=id, query=lambda: next(looks, False))
 
 @pytest.mark.parametrize("kernel", ["v5"])
 @each("N", [16, 64])
 def test_hang(kernel, N):
-    if N == 64:
-        done(0.1)
+    done(0.1 if N == 64 else 9)
 
 def test_silence():
     said = last_words(["sleep", "60"], ".", 0.2)
