@@ -82,7 +82,9 @@ def test_the_step_through_moves(chapter, pictures):
 
 
 def test_the_chapter_runs_to_the_end_and_uses_the_guess(chapter, lab, pictures):
-    cell(chapter, "views.source(python_lists.multiply)").locator(".cm-content").click()
+    evening = cell(chapter, "loops = {")
+    assert not evening.is_visible(), "a second evening is folded, and runs all the same"
+    cell(chapter, '@fill("01.pair")').locator(".cm-content").click()
     choose(chapter, "Run", "Run Selected Cell and All Below")
     wait_for_the_last_cell(chapter)
     verdict = cell(chapter, "views.verdict(guess_ms").locator("img")
