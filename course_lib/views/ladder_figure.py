@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPS = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}  # spacing of the numbers just above 1
 WHAT_TO_RUN = "Run a measuring cell of chapter 01, or `python -m course_lib bench`."
 #: Why a point is hollow.
-OWN_SIZE, ROUGH = "measured at a size of its own", "rough (in haste, or while others held the cores)"
+OWN_SIZE, ROUGH = "measured at a size of its own", "rough (in haste, on held cores, or scattered as on them)"
 ONLY_ROUGH = "All times so far are rough: measure again when no other program holds the cores"
 NOTHING_BESIDE = "No two rungs were measured at one size yet"
 SAME = 0.05  # a speed that differs from a baseline's by less is said to be the same

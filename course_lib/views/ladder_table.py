@@ -18,7 +18,7 @@ RULE = (
     "× last: times as fast as the nearest row above that was measured at the same size, or at another one, "
     "which then stands behind it; × first: as the first row. – where no size is common to both."
 )
-ROUGH = "≈: measured in haste or while other programs held the cores; in no ratio."
+ROUGH = "≈: measured in haste, on cores that others held, or scattered as on them; in no ratio."
 NOMINAL = (
     "Strassen's rungs multiply blocks with the kernel of circle 4, and leave small products to it whole; "
     "their operations are counted as 2N³, though they do fewer."
