@@ -33,6 +33,7 @@ SAME = 0.95  # a 256-bit peak at this share of the other or above is the same ro
 LONGEST_IN_TWO_COLUMNS = 16  # letters of a name in the legend
 PIXELS_A_POINT = 100 / 72
 NAME_SIZE = 10
+LEADER = {"arrowstyle": "-", "color": theme.GREY, "linewidth": 0.7}  # from a name to its far point
 EDGE = 1.75  # pixels that are kept free around a marker
 
 
@@ -374,17 +375,12 @@ def name(axes: Axes, point: Point, taken: list[Bbox], points: Sequence[Point], r
             if outside(extent, axes.bbox) >= 1 or _covers([extent], corners):
                 continue
             if may_cross or not _covers(line, corners):
-                axes.annotate(
-                    point.name,
-                    (point.intensity, point.gflops),
-                    xytext=(dx, dy),
-                    textcoords="offset points",
-                    ha=side,
-                    va="center",
-                    fontsize=NAME_SIZE,
-                    arrowprops={"arrowstyle": "-", "color": theme.GREY, "linewidth": 0.7} if is_far else None,
-                    zorder=5,
-                )
+                where = {"xytext": (dx, dy), "textcoords": "offset points", "va": "center", "ha": side}
+                at = point.intensity, point.gflops
+                if is_far:  # below all names, which stand on paper: a line never strikes one through
+                    axes.annotate("", at, arrowprops=LEADER, zorder=3.5, **where)
+                ground = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 0.4}
+                axes.annotate(point.name, at, fontsize=NAME_SIZE, bbox=ground, zorder=5, **where)
                 taken += [extent, *line]
                 return
 

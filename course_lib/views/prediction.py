@@ -145,7 +145,7 @@ class Prediction(Live):
         else:
             now = escape(_written(self._present(), self.unit))
             last = _written(self.last, self.unit) if self.last is not None else ""
-            before = f"Last time you guessed {escape(last)}. " if last else ""
+            before = f"Last time you locked in {escape(last)}; running the cell opened it. " if last else ""
             words = f"{before}Your guess: <b>{now}</b> ({escape(ends)}), not locked in. {KEYS}"
         self.status.value = f'<div role="status" style="line-height:1.45;max-width:76ch">{words}</div>'
 

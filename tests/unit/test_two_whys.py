@@ -62,6 +62,8 @@ def test_both_ratios_are_missed_by_as_much_as_the_chapter_says(lengths):
     addmm, convolution = two_whys.predict(TALK, lengths, GPU)
     assert (addmm.calls, convolution.calls) == (9280, 2432)
     assert round(addmm.talk.ratio, 2) == 7.90 and round(convolution.talk.ratio, 2) == 11.46
+    gaps = [getattr(convolution, who).ratio / getattr(addmm, who).ratio for who in ("predicted", "talk")]
+    assert [round(gap, 2) for gap in gaps] == [2.27, 1.45]
     assert addmm.miss == pytest.approx(-0.23, abs=0.01)
     assert convolution.miss == pytest.approx(0.20, abs=0.01)
     assert addmm.at_peak > addmm.predicted.device_ratio > addmm.predicted.ratio

@@ -54,7 +54,7 @@ class TestPrediction:
         again = views.predict(**question)
         assert again.value is None and not again.locked and again.last == 20.0
         assert again.slider.value == pytest.approx(20) and not again.slider.disabled
-        assert "Last time you guessed 20 ms." in again.status.value
+        assert "Last time you locked in 20 ms; running the cell opened it." in again.status.value
         assert "20 ms" not in again.static().body
         again.button.click()
         assert again.value == 20.0
