@@ -26,7 +26,8 @@ def done(limit_s: float = LIMIT_S) -> None:
 
 def run(test: pytest.Function) -> None:
     """Run a test in its own process; fails with the test's name, its last case and what was said of it."""
-    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-v", "-s", "-p", "no:cacheprovider", test.nodeid]
+    options = ("-m", "gpu", "-vv", "-s", "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *options, test.nodeid]
     if words := last_words(command, test.config.rootpath):
         pytest.fail(f"{test.nodeid}, in a process of its own:\n{words}", pytrace=False)
 

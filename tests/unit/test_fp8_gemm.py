@@ -4,39 +4,14 @@ import pytest
 
 
 def imports():
-    global torch, errors, q, fp8_gemm, contiguous, masked
+    global torch, q, fp8_gemm, contiguous, masked, operands, assert_right
     import torch
+    from tools.fp8_products import assert_right, operands
 
-    from course_lib.fp8 import errors
     from course_lib.fp8 import quantise as q
     from course_lib.fp8.gemm import fp8_gemm
     from course_lib.fp8.gemm import fp8_gemm_grouped_contiguous as contiguous
     from course_lib.fp8.gemm import fp8_gemm_grouped_masked as masked
-
-
-def quantised(shape, block, seed):
-    rng = torch.Generator().manual_seed(seed)
-    codes, scales = q.quantise(torch.randn(shape, generator=rng), block)
-    return codes, scales * torch.exp2(12 * torch.rand(scales.shape, generator=rng) - 6)
-
-
-def operands(M, N, K, groups=None, rows_in_groups=False):
-    front = () if groups is None else (groups,)
-    a = quantised((*(front if rows_in_groups else ()), M, K), q.ROW_BLOCKS, 0)
-    return (*a, *quantised((*front, N, K), q.SQUARES, 1))
-
-
-def judged(d, a, a_scales, b, b_scales):
-    float64 = torch.float64
-    exact = errors.exact(
-        q.dequantise(a, a_scales, q.ROW_BLOCKS, float64), q.dequantise(b, b_scales, q.SQUARES, float64)
-    )
-    return errors.calc_diff(d.double().numpy(), exact[0]), errors.worst_element(d.double().numpy(), *exact)
-
-
-def assert_right(d, *given):
-    diff, worst = judged(d, *given)
-    assert diff < errors.LIMIT and worst < 1, d.shape
 
 
 def test_any_shape_the_same_to_the_bit_each_time():
