@@ -21,31 +21,12 @@ def module(name):
     return importlib.import_module(f"gpu_kernels.small.{name}")
 
 
-def check(name):
-    """Run every check of a module; a failure's traceback names the one."""
+@pytest.mark.parametrize("name", ["counts", "once_wrong", "refused", "races", "arithmetic"])
+def test_what_is_counted_refused_and_computed(name):
+    """Every check of a module (its docstring says of what); a failure's traceback names the one."""
     for test, function in vars(module(name)).items():
         if test.startswith("test_"):
             function()
-
-
-def test_counts_control_flow_and_hazards():
-    check("counts")
-
-
-def test_what_was_once_run_wrong_counted_wrong_or_not_refused():
-    check("once_wrong")
-
-
-def test_what_numba_compiles_is_taken_and_nothing_else():
-    check("refused")
-
-
-def test_races_are_those_that_happened_before_allows():
-    check("races")
-
-
-def test_lanes_compute_with_numbas_types():
-    check("arithmetic")
 
 
 @pytest.mark.slow

@@ -124,10 +124,11 @@ def test_the_report_says_what_each_line_costs_and_what_is_wrong():
         assert "s load: 32 wavefronts for each of 32 requests (bank conflicts)" in said
         assert "A load: 4 sectors for each of 32 requests" in said
         assert "No hazards." in said
-    body = "s = cuda.shared.array(64, float32)\ns[i] = x[i]\nx[i] = s[63 - i]  # races"
+    body = "s = cuda.shared.array(64, float32)\ns[i] = x[i]\nx[i] = s[i ^ 1]\nx[i] = s[63 - i]  # races"
     racing = kernel("x", body, float32=float32)
     report = trace(racing, 1, 64, np.ones(64, np.float32)).report()
     text, page, line = str(report), report._repr_html_(), line_of(racing, "races")
     assert f"line {line}, block (0, 0, 0): thread" in text and "no barrier is between them" in text
+    assert text.index("of another warp") < text.index("of the same warp")  # though it is lower down
     assert "&lt;" not in text and "<b" in page and "hazard</b> race" in page
     assert str(trace(copy_columns, 1, 32, A, A.copy()).report()).count("together they would be 4") == 2
