@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from course_lib.grading.questions.fill_in import Fill
+from course_lib.grading.questions.fill_in import Fill, with_arrays
 from course_lib.grading.questions.question import Question
 from course_lib.grading.sources import plain_function
 
@@ -77,13 +77,6 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-def _with_blocks(square_blocks: Callable, M: int, K: int, N: int, b: int) -> np.ndarray:
-    """Return C (M, N) after blocks of b x b have been added to its zeros."""
-    C = np.zeros((M, N))
-    square_blocks(np.arange(M * K).reshape(M, K) % 7.0, np.arange(K * N).reshape(K, N) % 5.0, C, b)
-    return C
-
-
 def _tile(two_rows: Callable, depth: int) -> np.ndarray:
     """Return the first numbers of the two rows of the tile, (2, 2), in float32."""
     width = plain_function(two_rows).__globals__["ROW"] // 4  # the notebook's
@@ -96,8 +89,7 @@ def _tile(two_rows: Callable, depth: int) -> np.ndarray:
 FILLS: tuple[Fill, ...] = (
     Fill(
         "04.block",
-        """
-@njit(fastmath={"contract", "reassoc"})
+        """@njit(fastmath={"contract", "reassoc"})
 def square_blocks(A, B, C, b):  # (M, K), (K, N), (M, N)
     (M, K), N = A.shape, B.shape[1]
     for i0 in range(0, M, b):
@@ -108,10 +100,9 @@ def square_blocks(A, B, C, b):  # (M, K), (K, N), (M, N)
                     for k in range(k0, min(k0 + b, K)):
                         a, x = A[i, k], «B[k, j0 : j0 + b]»
                         for j in range(len(c)):
-                            c[j] += a * x[j]
-""",
-        cases=((2, 2, 4, 2), (4, 5, 7, 3)),
-        run=_with_blocks,
+                            c[j] += a * x[j]""",
+        cases=(([[1, 2, 3], [4, 5, 6]], [[4, 5, 6], [7, 8, 9], [1, 0, 2]], [[0, 0, 0]] * 2, 2),),
+        run=with_arrays,
         hint="c is the piece of a row of C that the innermost loop goes through. Which row of B, and which "
         "piece of it, is added to it?",
         why="The same columns as in c, of row k: b numbers, used by b rows while they are near.",
@@ -122,8 +113,7 @@ def square_blocks(A, B, C, b):  # (M, K), (K, N), (M, N)
     ),
     Fill(
         "04.kernel",
-        """
-@njit
+        """@njit
 def two_rows(depth, A, B, C):
     NR = vectors.lanes(B, ROW)
     c0 = c1 = vectors.zero(B, ROW)
@@ -132,8 +122,7 @@ def two_rows(depth, A, B, C):
         c0 = vectors.fma(vectors.broadcast(A, k, b), b, c0)
         c1 = «vectors.fma(vectors.broadcast(A, depth + k, b), b, c1)»
     vectors.store(C, 0, c0)
-    vectors.store(C, NR, c1)
-""",
+    vectors.store(C, NR, c1)""",
         cases=((1,), (3,)),
         run=_tile,
         hint="The line above with two changes: the second row of A begins where the first, `depth` long, "

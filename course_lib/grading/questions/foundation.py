@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-import numpy as np
-
-from course_lib.grading.questions.fill_in import Fill
+from course_lib.grading.questions.fill_in import Fill, with_arrays
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -146,28 +143,11 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-def _apart(zeros: Callable, rows: int, columns: int) -> list[list[float]]:
-    """Return what becomes of such a matrix when one number in it is written."""
-    C = zeros(rows, columns)
-    C[0][1] = 7.0
-    return C
-
-
-def _into_zeros(kernel: Callable, A: list, BT: list) -> np.ndarray:
-    """Return C (M, N) after the kernel has added A (M, K) times the transpose of BT (N, K)."""
-    A, BT = np.array(A, float), np.array(BT, float)
-    C = np.zeros((len(A), len(BT)))
-    kernel(A, BT, C)
-    return C
-
-
 FILLS: tuple[Fill, ...] = (
     Fill(
         "00.amdahl",
-        """
-def amdahl(share, speedup):
-    return «1 / (1 - share + share / speedup)»
-""",
+        """def amdahl(share, speedup):
+    return «1 / (1 - share + share / speedup)»""",
         cases=((0.5, 2), (0.25, 10), (0.9, 1000)),
         hint="What is left of the time 1? The rest, 1 - share, and the share divided by its speed-up. "
         "How many times does the new time go into the old one?",
@@ -182,13 +162,11 @@ def amdahl(share, speedup):
     ),
     Fill(
         "00.addmm",
-        """
-def addmm(input, A, B, beta=1.0, alpha=1.0, matmul=ladder.rung("numpy").matmul):
+        """def addmm(input, A, B, beta=1.0, alpha=1.0, matmul=ladder.rung("numpy").matmul):
     C = «alpha * matmul(A, B)»  # (n, m) @ (m, p) -> (n, p)
-    return C if beta == 0 else beta * input + C  # beta = 0 also keeps a NaN of `input` out
-""",
+    return C if beta == 0 else beta * input + C  # beta = 0 also keeps a NaN of `input` out""",
         cases=((3, [[1, 2]], [[1], [2]]), ([1, 2], [[1, 2], [3, 4]], [[5, 6], [7, 8]], 0.5, 2.0)),
-        run=lambda addmm, input, A, B, *scales: addmm(*(np.array(x, float) for x in (input, A, B)), *scales),
+        run=with_arrays,
         hint="`input` and beta have their place in the line below. What is left of the formula?",
         why="Whoever is given as `matmul` does the work; the rest is a scale and a sum.",
         wrong={
@@ -199,10 +177,8 @@ def addmm(input, A, B, beta=1.0, alpha=1.0, matmul=ladder.rung("numpy").matmul):
     ),
     Fill(
         "01.pair",
-        """
-def one_number(row, col):  # K numbers each
-    return «sum(a * b for a, b in zip(row, col))»
-""",
+        """def one_number(row, col):  # K numbers each
+    return «sum(a * b for a, b in zip(row, col))»""",
         cases=(([1, 2], [5, 7]), ([3.0, 4.0, 5.0], [1.0, -1.0, 2.0]), ([], [])),
         hint="`zip(row, col)` hands out the pairs. What becomes of a pair, and what of them all?",
         why="A multiplication and an addition for each pair: that is all the work there is in a product.",
@@ -214,12 +190,10 @@ def one_number(row, col):  # K numbers each
     ),
     Fill(
         "01.rows",
-        """
-def zeros(rows, columns):
-    return «[[0.0] * columns for _ in range(rows)]»  # a list of rows, each with a life of its own
-""",
+        """def zeros(rows, columns):
+    return «[[0.0] * columns for _ in range(rows)]»  # a list of rows, each with a life of its own""",
         cases=((3, 2), (2, 4), (2, 2)),
-        run=_apart,
+        run=lambda zeros, *sizes: (zeros(*sizes), f"{len({id(row) for row in zeros(*sizes)})} lists"),
         hint="`[0.0] * columns` makes a new list whenever it is computed. Compute it once for each row.",
         why="The comprehension computes its first part anew in each turn: as many lists as rows.",
         wrong={
@@ -229,10 +203,8 @@ def zeros(rows, columns):
     ),
     Fill(
         "02.address",
-        """
-def byte_of(i, j, N):  # from the beginning of the array
-    return «8 * (i * N + j)»
-""",
+        """def byte_of(i, j, N):  # from the beginning of the array
+    return «8 * (i * N + j)»""",
         cases=((2, 3, 7), (0, 5, 9), (4, 0, 3)),
         hint="How many numbers lie before (i, j)? i whole rows, and j numbers of its own row.",
         why="i rows of N numbers, then j numbers, 8 bytes each. So one step in i is a whole row long.",
@@ -245,18 +217,16 @@ def byte_of(i, j, N):  # from the beginning of the array
     ),
     Fill(
         "02.neighbours",
-        """
-@njit(fastmath={"contract", "reassoc"})
+        """@njit(fastmath={"contract", "reassoc"})
 def dot_of_rows(A, BT, C):  # BT: (N, K), row j is column j of B
     for i in range(C.shape[0]):
         for j in range(C.shape[1]):
             total = 0.0
             for k in range(A.shape[1]):
                 total += A[i, k] * «BT[j, k]»
-            C[i, j] += total
-""",
-        cases=(([[1, 2]], [[3, 4], [5, 6]]), ([[1, 0], [2, 3]], [[1, 2], [3, 5]])),
-        run=_into_zeros,
+            C[i, j] += total""",
+        cases=(([[1, 2]], [[3, 4], [5, 6]], [[0, 0]]), ([[1, 0], [2, 3]], [[1, 2], [3, 5]], [[0, 0]] * 2)),
+        run=with_arrays,
         hint="Before it was `B[k, j]`. Row j of BT is column j of B; which index shall move with k?",
         why="k is the last index of both: each step takes the neighbour of the number before.",
         wrong={

@@ -71,11 +71,9 @@ def _with_products(complex_product: Callable, a: int, b: int, c: int, d: int) ->
 FILLS: tuple[Fill, ...] = (
     Fill(
         "03.gauss",
-        """
-def complex_product(a, b, c, d):
+        """def complex_product(a, b, c, d):
     ac, bd = a * c, b * d
-    return ac - bd, «(a + b) * (c + d) - ac - bd»  # real part, imaginary part
-""",
+    return ac - bd, «(a + b) * (c + d) - ac - bd»  # real part, imaginary part""",
         cases=((3, 4, 5, 6), (0, 1, 0, 1), (2, -1, 7, 0)),
         run=_with_products,
         hint="Multiply (a + b)(c + d) out: four terms. Which two do you want? Where are the others?",
@@ -89,13 +87,11 @@ def complex_product(a, b, c, d):
     ),
     Fill(
         "03.count",
-        """
-def operations(n, cutoff, sums=18):
+        """def operations(n, cutoff, sums=18):
     if n <= cutoff:
         return n**3, n**2 * (n - 1)  # multiplications, additions
     multiplications, additions = operations(n // 2, cutoff, sums)
-    return 7 * multiplications, 7 * additions + «sums * (n // 2) ** 2»
-""",
+    return 7 * multiplications, 7 * additions + «sums * (n // 2) ** 2»""",
         cases=((4, 4), (2, 1), (8, 2), (8, 1, 15)),
         hint="The additions inside the seven products are counted already. How many numbers has a block, so "
         "how many additions is a sum of two?",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import FunctionType
 
 from course_lib.grading.questions.fill_in import Fill
@@ -57,27 +59,13 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-class _Noted:
-    """A lock for one thread that notes when it is taken."""
-
-    def __init__(self, number: int, taken: list[int]) -> None:
-        self._number, self._taken = number, taken
-
-    def __enter__(self) -> None:
-        self._taken.append(self._number)
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
 def _order_of_locks(transfer_ordered: Callable, giver: int, taker: int) -> str:
     """Return in words whether two opposite transfers take their locks in one order: any will do."""
     orders = []
     for accounts in ((giver, taker), (taker, giver)):
-        taken: list[int] = []
-        names = {"locks": [_Noted(number, taken) for number in range(4)], "balance": [10] * 4}
-        FunctionType(transfer_ordered.__code__, names)(*accounts, 5)
-        orders.append(taken)
+        locks = defaultdict(nullcontext)  # it begins with what was asked for first
+        FunctionType(transfer_ordered.__code__, {"locks": locks, "balance": [10] * 4})(*accounts, 5)
+        orders.append([*locks])
     there, back = orders
     if there == back and {*there} == {giver, taker}:
         return "one order for both ways"
@@ -87,10 +75,8 @@ def _order_of_locks(transfer_ordered: Callable, giver: int, taker: int) -> str:
 FILLS: tuple[Fill, ...] = (
     Fill(
         "05.bands",
-        """
-def bands(rows, count):  # as pairs (start, stop), their sizes differ by one at most
-    return pairwise(«rows * t // count» for t in range(count + 1))
-""",
+        """def bands(rows, count):  # as pairs (start, stop), their sizes differ by one at most
+    return pairwise(«rows * t // count» for t in range(count + 1))""",
         cases=((12, 3), (10, 4), (2, 3)),
         run=lambda bands, rows, count: [list(band) for band in bands(rows, count)],
         hint="Band t begins at t of count parts of all rows. Multiply before you divide, and round down.",
@@ -104,14 +90,12 @@ def bands(rows, count):  # as pairs (start, stop), their sizes differ by one at 
     ),
     Fill(
         "05.order",
-        """
-def transfer_ordered(giver, taker, amount):
+        """def transfer_ordered(giver, taker, amount):
     first, second = «sorted((giver, taker))»
     with locks[first]:
         with locks[second]:
             balance[giver] -= amount
-            balance[taker] += amount
-""",
+            balance[taker] += amount""",
         cases=((0, 1), (1, 0), (3, 2)),
         run=_order_of_locks,
         hint="Both transfers need the same two locks. On what order can they agree without asking?",
