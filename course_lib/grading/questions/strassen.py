@@ -14,7 +14,8 @@ QUESTIONS: tuple[Question, ...] = (
         "Strassen adds two blocks of float32 and writes the sum to memory. How many FLOP per byte is that?",
         1 / 12,
         "One addition for three numbers of 4 bytes: two are read, one is written. The memory roof over such "
-        "a loop is bandwidth / 12, hundreds of times below the peak of the products.",
+        "a loop is bandwidth / 12, tens of times below the peak of the products or more: the chapter "
+        "printed how many for your machine.",
         {
             1 / 4: "An addition needs more than one number: count what is read and what is written.",
             1 / 8: "You count what is read. The sum is written, too.",
