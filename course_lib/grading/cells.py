@@ -105,6 +105,7 @@ def _statements(text: str) -> tuple[list[ast.stmt], list[bytes], float]:
     """Return a cell's statements, its lines as plain Python, and its size; NoSource if it is none."""
     if len(text) > LARGEST_CELL:
         raise NoSource(f"Its cell has more than {LARGEST_CELL:,} characters: that is too much to read.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the ends of lines that the parser counts
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

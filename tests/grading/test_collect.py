@@ -230,6 +230,7 @@ HOSTILE = {
     "NUL and surrogate": "a = '\0\ud800'\n" + F,
     "many statements": "b = 1\n" * 9_000 + F,
     "an early end": "x\0\0\n\0" + F,
+    "ends of lines as once on a Mac": "# one\r# two\r" + F.replace("\n", "\r"),
     "a long note": "# " + "x" * 1_100_000 + "\n" + F,
     "names that nobody knows": "x = = 1\n"
     + "y = 1\n" * 9_000

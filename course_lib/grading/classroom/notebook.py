@@ -69,9 +69,8 @@ def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[lis
         here = here if found is None else found
         if cell.is_grade or _plain(cell.text) in texts:
             continue
-        if found is None or _marks(released[found]).get(
-            "solution"
-        ):  # else an edited cell of ours: ours counts
+        is_ours = found is not None and not _marks(released[found]).get("solution")
+        if cell.kind == "code" or not is_ours:  # code counts wherever it stands, as an answer, too
             own[here].append(cell)
     return own
 

@@ -20,7 +20,7 @@ from verdict_maker import ASSIGNMENT, RUN, classroom, verdict, with_text
 from course_lib import whole_files
 from course_lib.grading.classroom.pages.charts import bins, finding
 from course_lib.grading.classroom.pages.publish import publish, write_csv
-from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
+from course_lib.grading.classroom.pages.render import feedback_page, shown_source, summary_page, teacher_page
 from course_lib.grading.classroom.pages.tally import ClassTally
 from course_lib.grading.classroom.pages.text import cut, visible
 
@@ -127,6 +127,7 @@ def test_an_endless_answer_is_cut_with_a_sentence_and_a_short_one_is_shown_whole
         seconds = time.perf_counter() - start
         assert seconds < 3 or seconds < 3 * slowness(), kind
         assert "Cut here: this is the beginning" in page and len(page) < 400_000, kind
+    assert "<span" not in shown_source("match" + " " * 300)["lines"][0][1]  # colours would take for ever
     one["tasks"][0].update(answer="def operations(M, K, N):\n\n    return 'a<b'\n", lines=[7, 0, 9])
     page = feedback_page(one)
     code = page[page.index('<pre class="code">') : page.index("</pre>")]

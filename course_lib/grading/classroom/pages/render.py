@@ -7,6 +7,7 @@ other words that students wrote go through `text.name` before.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, SIGNS, WRONG, 
 
 #: Of an answer, so much is shown: nobody reads on.
 CHARACTERS, LINES = 12_000, 400
+#: Behind `match` their number squared is the time that colours take.
+BLANKS = re.compile(r"[^\S\n]{200}")
 #: What the templates know besides what a page is about.
 GLOBALS = {
     "IN_WORDS": {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", NOT_STARTED: "not started"},
@@ -86,9 +89,9 @@ def _highlighted(source: str) -> list[Any]:
     from markupsafe import Markup
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
+    from pygments.lexers import PythonLexer, TextLexer
 
-    lexer = PythonLexer(stripnl=False, ensurenl=False)
+    lexer = (TextLexer if BLANKS.search(source) else PythonLexer)(stripnl=False, ensurenl=False)
     coloured = highlight(source, lexer, HtmlFormatter(nowrap=True)).removesuffix("\n")
     return [Markup(line) for line in coloured.split("\n")]
 
