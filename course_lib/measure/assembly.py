@@ -84,6 +84,11 @@ class Assembly:
         return [loop for body in _functions(self.text) for loop in _innermost_loops(body)]
 
     @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """All lines of the function; of several that it became, those of the first."""
+        return tuple(next(_functions(self.text), ()))
+
+    @cached_property
     def hot(self) -> Loop | None:
         """The innermost loop with the most packed arithmetic, else the most arithmetic; None without any.
 

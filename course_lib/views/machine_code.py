@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from course_lib.measure.table import Table, digits
@@ -25,13 +25,27 @@ ELEMENT = {"s": ("float32", 32), "d": ("float64", 64)}
 
 
 def assembly(dispatcher: Any) -> Html:
-    """Return the hot inner loop of a compiled Numba function, registers and FMA marked, with a verdict."""
-    chosen = _hot(dispatcher)
+    """Return the hot inner loop of a compiled Numba function, registers and FMA marked, with a verdict.
+
+    A function without any loop is shown whole.
+    """
+    from course_lib.measure.assembly import inspect
+
     name = getattr(dispatcher, "__name__", None) or type(dispatcher).__name__
+    code = inspect(dispatcher)
+    if not code.loops:
+        return _whole(name, _aligned(line for line in code.lines if "func_end" not in line))
+    chosen = _hot(dispatcher)
     said = verdict(chosen)
     text = f"Hot loop of {name}: {said}"
     body = note(counts(chosen)) + listing([_marked(line) for line in _lines(chosen)]) + _legend()
     return Html(card(body, text, title=said), "\n".join([text, counts(chosen), *_lines(chosen)]))
+
+
+def _whole(name: str, lines: list[str]) -> Html:
+    said = f"{name} has no loop: {plural(sum(':' not in line for line in lines), 'instruction')} in all"
+    body = listing([_marked(line) for line in lines]) + _legend()
+    return Html(card(body, said, title=said), "\n".join([said, *lines]))
 
 
 def compare_assembly(dispatchers: Mapping[str, Any]) -> Html:
@@ -160,8 +174,12 @@ def _hot_loops(dispatchers: Mapping[str, Any]) -> dict[str, Loop]:
 
 
 def _lines(loop: Loop) -> list[str]:
+    return _aligned(loop.lines)
+
+
+def _aligned(code: Iterable[str]) -> list[str]:
     lines = []
-    for line in loop.lines:
+    for line in code:
         stripped = line.expandtabs(8).strip()
         label = stripped.endswith(":")
         mnemonic, _, operands = stripped.partition(" ")

@@ -52,6 +52,8 @@ def test_the_verdict_in_words(parse):
     assert shown.body.count("<pre") == 2 and "$64" in shown.body
     with pytest.raises(ValueError, match="no loop that computes"):
         views.assembly(COPY)
+    whole = repr(views.assembly("f:\n\tvmulsd\t%xmm2, %xmm1, %xmm1\n\tretq\n.Lfunc_end0:\n"))
+    assert "no loop: 2 instructions in all" in whole and "retq" in whole and "func_end" not in whole
 
 
 def test_a_really_compiled_loop_is_shown():
@@ -66,5 +68,5 @@ def test_a_really_compiled_loop_is_shown():
     with pytest.raises(ValueError, match="not compiled yet"):
         views.assembly(scale)
     scale(np.ones(8), np.ones(8))
-    shown = views.assembly(scale)
-    assert "Hot loop of scale: " in shown.text and "float64" in shown.text and "FMA: no" in shown.text
+    text = views.assembly(scale).text
+    assert "Hot loop of scale: " in text and "float64" in text and "FMA: no" in text
