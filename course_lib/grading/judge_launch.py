@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.launch import UNDEFINED, HazardRow, LaunchCounts, Limit, LineCount, Shape
-from course_lib.grading.program import read_program
+from course_lib.grading.program import at, read_program
 from course_lib.grading.report import Report, argument_name, input_note, wrong
 from course_lib.grading.runner import Fault, Outcome, Runner, clone, unchanged
 from course_lib.grading.task import Case, Code, Task
+from course_lib.grading.vocabulary import KERNEL_METHODS
 
 MOST_TOLD = 3  # hazards; a missing barrier shows at many lines
 MOST_ROWS_TOLD = 8
@@ -62,7 +63,7 @@ def report_on_launches(
     """Return the first thing that is wrong with the launches of a kernel; `judged` compares its results."""
     own = _parameters(code.text, code.entry) or []
     given = [*inspect.signature(task.reference).parameters]
-    said = _wrong_number(code.entry, own, given)
+    said = _wrong_number(code.entry, own, given) or _read_by_atomic(code.text)
     if said:
         return wrong(task, [said])
     for case in cases:
@@ -97,6 +98,24 @@ def _report_on_launch(
     costly = (_limit_lines(limit, traced.value, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
     return wrong(task, lines, notes) if lines else None
+
+
+def _read_by_atomic(source: str) -> str | None:
+    """Return a sentence if the kernel uses what an atomic gives back, which nothing orders but a barrier.
+
+    Atomics never race with each other. So a kernel that writes and reads by them alone needs no barrier in
+    lockstep, and on a GPU reads what is not there yet.
+    """
+    nodes = [*ast.walk(ast.parse(source))]
+    alone = {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
+    calls = (one for one in nodes if isinstance(one, ast.Call) and id(one) not in alone)
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in KERNEL_METHODS - {"array"}:
+            return (
+                f"Your kernel uses what an atomic gives back{at(call, source)}: on a GPU that depends on "
+                "which thread comes first. Let it stand alone, and read the array behind a barrier."
+            )
+    return None
 
 
 # --- in words -----------------------------------------------------------------------------------------------

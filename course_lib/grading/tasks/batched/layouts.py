@@ -46,6 +46,10 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
         "the first head of each, transposed",
     )
     yield from _view(
+        (B, 1, M, N), (M * N, B * M * N, N, 1), "the first head where all utterances of a head lie together"
+    )
+    yield from _view((1, 1, M, N), (2 * M * N, 2 * M * N, 2 * N, 2), "every second column of a single matrix")
+    yield from _view(
         (B, H, N, M),
         (H * M * N, M * N, M, 1),
         "a tensor as it is made, M and N exchanged",

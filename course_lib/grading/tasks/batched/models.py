@@ -226,6 +226,9 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
     both = [("silu", 10, 1000.0, 1000.0, 4e5, 5e6), ("bmm", 10, 900.0, 900.0, 5e6, 2e5)]
     yield Case((both, 50.0, 10.0), "of two ops far above their rooflines the shorter one has more to gain")
+    third = [("addmm", 9, 1500.0, 1500.0, 7e7, 4e5), ("silu", 9, 1400.0, 1400.0, 4e5, 1.3e7)]
+    third += [("bmm", 9, 1000.0, 1000.0, 2.5e7, 2e5), ("copy_", 90, 450.0, 450.0, 0.0, 4.5e5)]
+    yield Case((third, 50.0, 10.0), "two ops with more time are at their rooflines, a short one is far above")
     yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
 
