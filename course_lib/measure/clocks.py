@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import repeat
@@ -89,27 +89,22 @@ def _ran_and_queued(file: Path) -> tuple[float, float]:
         return 0.0, 0.0
 
 
-class Queue:
-    """How long the threads of this process have stood in the queue for a CPU since this was made."""
+def accounts() -> dict[str, tuple[float, float]]:
+    """Return the seconds that each thread of this process ran and waited for a CPU; {} where nobody knows."""
+    try:
+        return {task.name: _ran_and_queued(task / "schedstat") for task in _ALL_THREADS.iterdir()}
+    except OSError:
+        return {}
 
-    def __init__(self) -> None:
-        self._before = self._now()
 
-    def held(self) -> float:
-        """Return the share of their time that others had the CPUs; 0.0 for so little that it tells nothing.
+def held_since(before: Mapping[str, tuple[float, float]]) -> float:
+    """Return the share of this process's time since then that others had the CPUs; 0.0 if it tells nothing.
 
-        Threads that have ended since are not counted, nor is anything on systems that keep no account.
-        """
-        pairs = [(now, self._before.get(thread, (0.0, 0.0))) for thread, now in self._now().items()]
-        ran, queued = (sum(now[i] - before[i] for now, before in pairs) for i in (0, 1))
-        return queued / (ran + queued) if queued > max(HELD_S, HELD * (ran + queued)) else 0.0
-
-    @staticmethod
-    def _now() -> dict[str, tuple[float, float]]:
-        try:
-            return {task.name: _ran_and_queued(task / "schedstat") for task in _ALL_THREADS.iterdir()}
-        except OSError:
-            return {}
+    Threads that have ended since are not counted.
+    """
+    pairs = [(now, before.get(thread, (0.0, 0.0))) for thread, now in accounts().items()]
+    ran, queued = (sum(now[i] - then[i] for now, then in pairs) for i in (0, 1))
+    return queued / (ran + queued) if queued > max(HELD_S, HELD * (ran + queued)) else 0.0
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,9 @@ def compare(
         run.hurry()
     with Progress(progress) as bar, clocks.ThreadCap(min(threads, usable)) as cap:
         run.warm_up(cap, min(threads, usable), bar)
-        queue = clocks.Queue()
+        before = clocks.accounts()
         run.measure(bar)
-        run.judge(queue.held())
+        run.judge(clocks.held_since(before))
     if threads > usable:
         run.notes.append(f"{threads} threads were asked for, and this process may use {usable}.")
     return run.comparison(arguments, min(threads, usable), flops, max_error)

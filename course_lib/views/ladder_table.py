@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from course_lib.measure.table import Table, digits, seconds_in_words
 from course_lib.views.paper import plural, times
-from course_lib.views.standing import BASELINES, Standing, shape_in_words, standing
+from course_lib.views.standing import BASELINES, shape_in_words, standing
 
 if TYPE_CHECKING:
-    from course_lib.ladder import Result, Rung
+    from course_lib.ladder import Result, Shape
     from course_lib.measure.peaks import Peaks
 
 COLUMNS = ("change", "at", "time", "× last", "× first", "% of peak")
@@ -36,40 +36,30 @@ def ladder_table(results: Iterable[Result] | None = None, dtype: str | None = No
     drawn = found.drawn
     rungs = [rung for rung in found.rungs if rung.id in drawn]
     limits = _peaks(drawn.values())
-    rows = tuple(_row(found, rungs, place, limits) for place in range(len(rungs)))
+    rows = []
+    for place, rung in enumerate(rungs):
+        one = drawn[rung.id]
+        above = [] if rung.id in BASELINES else reversed(rungs[:place])
+        known = [ratio for last in above if (ratio := found.ratio(rung.id, last.id))]
+        known.sort(key=lambda ratio, one=one: ratio[1] != tuple(one.shape))  # the nearest stay first
+        row = (
+            rung.title + (f", {plural(one.threads, 'thread')}" if one.threads > 1 else ""),
+            shape_in_words(one.shape),
+            "≈ " * one.rough + seconds_in_words(one.seconds),
+            *(_said(ratio, one) for ratio in (next(iter(known), None), found.ratio(rung.id, rungs[0].id))),
+            _share(one, limits) if "cuda" not in rung.requires else "–",
+        )
+        rows.append(row)
     marked = next((rung.title for rung in rungs if rung.id in BASELINES), None)
-    return Table(COLUMNS, rows, marked=marked, notes=_notes(found) if rows else (EMPTY,))
+    return Table(COLUMNS, tuple(rows), marked=marked, notes=_notes(drawn) if rows else (EMPTY,))
 
 
-def _row(found: Standing, rungs: list[Rung], place: int, limits: Peaks | None) -> tuple[str, ...]:
-    rung = rungs[place]
-    result = found.drawn[rung.id]
-    threads = f", {plural(result.threads, 'thread')}" if result.threads > 1 else ""
-    above = [] if rung.id in BASELINES else [one.id for one in reversed(rungs[:place])]
-    return (
-        rung.title + threads,
-        shape_in_words(result.shape),
-        "≈ " * result.rough + seconds_in_words(result.seconds),
-        _ratio(found, result, _last(found, result, above)),
-        _ratio(found, result, rungs[0].id),
-        _share(result, limits) if "cuda" not in rung.requires else "–",
-    )
-
-
-def _last(found: Standing, result: Result, above: list[str]) -> str:
-    """Return the nearest rung above that was measured where this one is drawn, else at a size of this one."""
-    known = [(id, ratio[1]) for id in above if (ratio := found.ratio(result.rung, id))]
-    here = [id for id, shape in known if shape == tuple(result.shape)]
-    return next(iter([*here, *(id for id, _ in known)]), "")
-
-
-def _ratio(found: Standing, result: Result, other: str) -> str:
-    ratio = found.ratio(result.rung, other)
+def _said(ratio: tuple[float, Shape] | None, one: Result) -> str:
+    """Return a ratio of the row's, with its shape if that is not the row's."""
     if ratio is None:
         return "–"
     factor, shape = ratio
-    own = shape == tuple(result.shape)
-    return times(factor) + ("" if own else f" at {shape_in_words(shape)}")
+    return times(factor) + (f" at {shape_in_words(shape)}" if shape != tuple(one.shape) else "")
 
 
 def _share(result: Result, limits: Peaks | None) -> str:
@@ -86,7 +76,7 @@ def _peaks(drawn: Iterable[Result]) -> Peaks | None:
     return machine.peaks() if is_here and not machine.missing("numba") else None
 
 
-def _notes(found: Standing) -> tuple[str, ...]:
-    rough = any(one.rough for one in found.drawn.values())
-    nominal = any(id.startswith("strassen") for id in found.drawn)
+def _notes(drawn: Mapping[str, Result]) -> tuple[str, ...]:
+    rough = any(one.rough for one in drawn.values())
+    nominal = any(id.startswith("strassen") for id in drawn)
     return (RULE, *([ROUGH] * rough), *([NOMINAL] * nominal))

@@ -9,10 +9,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from course_lib.ladder import Result, Rung, Shape
+from course_lib import ladder
+from course_lib.ladder import Result, Rung, Shape
 
 BASELINE = "numpy"
 #: They stand last, and no rung is said to have climbed past itself.
@@ -33,8 +32,6 @@ class Standing:
 
         Of equally common ones the largest: small matrices lie in the caches, where no rung meets its limit.
         """
-        from course_lib import ladder
-
         found = Counter(shape for shapes in self.results.values() for shape in shapes)
         if found[(ladder.SIZE,) * 3] >= 2:
             return (ladder.SIZE,) * 3
@@ -42,17 +39,12 @@ class Standing:
 
     @property
     def drawn(self) -> dict[str, Result]:
-        """Each rung's result at that shape; of a rung without one, at the size of its own, or its largest."""
-        common, own = self.shape, {rung.id: (rung.size,) * 3 for rung in self.rungs}
-        return {
-            id: shapes[max(shapes, key=lambda one, id=id: (one == common, one == own[id], math.prod(one)))]
-            for id, shapes in self.results.items()
-        }
+        """Each rung's result at that shape; of a rung without one, the largest as in `ratio`."""
+        return {id: shapes[_best(shapes, self.shape)] for id, shapes in self.results.items()}
 
     def compared(self, shape: Shape | None = None) -> dict[str, Result]:
         """Return the sound results at one shape (None: that of the ladder), in ladder order."""
-        wanted = shape or self.shape
-        there = {rung.id: self.results.get(rung.id, {}).get(wanted) for rung in self.rungs}
+        there = {rung.id: self.results.get(rung.id, {}).get(shape or self.shape) for rung in self.rungs}
         return {id: one for id, one in there.items() if one and not one.rough}
 
     def ratio(self, id: str, other: str) -> tuple[float, Shape] | None:
@@ -61,16 +53,18 @@ class Standing:
         Where the rung is drawn, else at the largest of the ladder's sizes that both have, else at the largest
         shape; None without one at which both are known and sound.
         """
-        from course_lib import ladder
-
         own, theirs = self.results.get(id, {}), self.results.get(other, {})
         both = [shape for shape in own if shape in theirs and not own[shape].rough | theirs[shape].rough]
         if not both:
             return None
-        drawn = tuple(self.drawn[id].shape)
-        sizes = {(n,) * 3 for n in (ladder.SMALL, ladder.SIZE, ladder.LARGE)}
-        shape = max(both, key=lambda one: (one == drawn, one in sizes, math.prod(one)))
+        shape = _best(both, tuple(self.drawn[id].shape))
         return theirs[shape].seconds / own[shape].seconds, shape
+
+
+def _best(shapes: Iterable[Shape], first: Shape | None) -> Shape:
+    """Return this shape if it is there, else the largest of the ladder's sizes, else the largest of all."""
+    sizes = [(n,) * 3 for n in (ladder.SMALL, ladder.SIZE, ladder.LARGE)]
+    return max(shapes, key=lambda one: (one == first, one in sizes, math.prod(one)))
 
 
 def standing(results: Iterable[Result] | None, dtype: str | None) -> Standing:
@@ -82,8 +76,6 @@ def standing(results: Iterable[Result] | None, dtype: str | None) -> Standing:
     measured only on one thread has none: its speed there says nothing. Nor does what was measured at a size
     that the rung leaves to another one.
     """
-    from course_lib import ladder
-
     known = {rung.id: rung for rung in ladder.LADDER}
     given = ladder.results() if results is None else results
     found = [r for r in given if r.rung in known and min(r.shape) >= known[r.rung].smallest]

@@ -82,21 +82,17 @@ def test_times_are_rough_where_others_held_the_cores_or_nothing_is_certain(tmp_p
         patch.setattr(clocks, "_ALL_THREADS", tmp_path)
         for ran, queued, held in ((9e9, 1e8, 0), (9e9, 3e9, 0.25), (1e6, 4e6, 0)):  # 4 ms tell nothing
             account.write_text("5 5 5")
-            queue = clocks.Queue()
+            before = clocks.accounts()
             account.write_text(f"{ran + 5:.0f} {queued + 5:.0f} 9")
-            assert queue.held() == pytest.approx(held)
-    monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.25)
+            assert clocks.held_since(before) == pytest.approx(held)
+    monkeypatch.setattr(clocks, "held_since", lambda before: 0.25)
     held = compare({"nap": time.sleep}, 0.001, **QUICK)
-    assert (
-        held.held
-        and held.rough == ("nap",)
-        and "rough" in held.card().title
-        and "for 25 % of its time" in held.card()["rough"]
-    )
+    assert held.held and held.rough == ("nap",) and "rough" in held.card().title
+    assert "for 25 % of its time" in held.card()["rough"]
     alone = compare({"work": python_work(3000)}, **QUICK)
     if alone.conditions.clock != "wall time":  # which counts that time
         assert not alone.held and "for 25 % of its time" in alone.card()["note"]
-    monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.0)
+    monkeypatch.setattr(clocks, "held_since", lambda before: 0.0)
     naps = cycle((2e-3, 2e-2))
     odd = compare({"odd": lambda: time.sleep(next(naps))}, **QUICK)
     assert odd.rough == ("odd",) and "odd: known to worse" in odd.card()["rough"]
