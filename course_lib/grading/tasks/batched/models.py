@@ -220,8 +220,9 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     turned = [(rows[n - 1][0], *row[1:]) for n, row in enumerate(rows)]
     yield Case((rows, gflops, gbytes), "six ops")
     yield Case((turned, gflops, gbytes), "the same numbers, with other names")
-    inside = [("forward", 3, 700.0, 1200.5, 0.0, 0.0), ("addmm", 12, 500.5, 500.5, 2.4e7, 4e5)]
-    yield Case((inside, 50.0, 10.0), "a parent that spends most of the time itself")
+    inside = [("forward", 3, 700.0, 2400.5, 0.0, 0.0), ("addmm", 12, 900.5, 900.5, 4.4e7, 4e5)]
+    inside.append(("bmm", 12, 800.0, 800.0, 3.9e7, 4e5))
+    yield Case((inside, 50.0, 10.0), "a parent that is itself the op to begin with")
     even = [("silu", 10, 900.0, 900.0, 4e5, 8.5e6), ("bmm", 10, 600.0, 600.0, 1e7, 2e5)]
     yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
     both = [("silu", 10, 1000.0, 1000.0, 4e5, 5e6), ("bmm", 10, 900.0, 900.0, 5e6, 2e5)]
@@ -531,6 +532,8 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(
         (falling, 30.0, 2.0), "30 a second: ones do not keep up, nor do eights, though they are in time"
     )
+    worse = [*falling, (12, 0.7), (16, 1.0), (24, 1.5), (32, 2.5)]
+    yield Case((worse, 30.0, 9.0), "30 a second: only fours and twos keep up, though all are in time")
     for late in (True, False):
         sizes = [1, *(int(n) for n in np.sort(rng.choice(np.arange(2, 41), 6, replace=False)))]
         bumpy = [(batch, round(0.05 + 0.01 * batch, 2)) for batch in sizes]
