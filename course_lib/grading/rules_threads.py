@@ -232,6 +232,8 @@ def _in_given_names(sentence: str, scenario: Scenario) -> str:
         keys = [key for key, one in scenario.shared.get(table, {}).items() if isinstance(one, kind)]
         there = " and ".join(f"{helper}({_quoted(repr(key))})" for key in keys)
         only = f"only {there} {'are' if len(keys) > 1 else 'is'} there" if keys else "none is there"
+        if any(isinstance(key, int) for key in keys):  # accounts
+            only = f"every account needs its own lock, that of its number, and here {only}"
         name = rf"\b{table}\[('[^']*'|-?\d+)\]"
         sentence = re.sub(
             rf"asks for {name}, which is not there( \([^()]*\))*",

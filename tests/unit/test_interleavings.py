@@ -34,7 +34,7 @@ def add():
 
 
 def add_twice():
-    for _ in range(TWICE):
+    for _ in range(max(TWICE for _ in (1, 2))):
         total[0] += 1
 
 
@@ -277,23 +277,21 @@ def test_a_schedule_is_run_as_asked():
         "s[0] = (1, 2) == (1, 2) and 2 in {1, 2} and [] is not None",
         "i = 0\nwhile True:\n    i += 1\n    if i == 2:\n        continue\n    if i > 4: break\n    s[0] = i",
         "for i in range(5):\n    if i == 3:\n        break\nelse:\n    s[0] = 9\ns[1] = i",
-        "for i in range(2):\n    s[1] = i\nelse:\n    s[0] = 9",
-        "s[-1] = 4 if 1 < 2 < 3 else 5",
-        "s[0] = 1 < 3 < 2\ns[1] = 0 or 5\ns[2] = 0 and 5",
+        "x = y = [1]; y += [2]\nfor i in x:\n    if len(y) < 5: y.append(i)\ns[0], s[1] = len(x), y[-1]",
+        "s[-1] = 4 if 1 < 2 < 3 else 5\ns[0] = (1 < 3 < 2) + (0 or 5)\ns[1] = 0 and 5",
         "d['a'] += 5\nd['b'] = d['a'] * 2",
         "s[0] = sum(s) + len(s) + max(s) + min(3, 4)",
-        "s[1] = 3\nfor v in s:\n    s[0] += v",
+        "s[1] = 4\ns[0] = next(v for v in s if v) + next((v for v in s if v > 9), helper(b=4, a=1))",
         "for key in d:\n    d[key] = len(key)",
-        "low, high = sorted((9, 4))\ns[0] = low",
         "s[0] = helper(4)\ns[1] = helper(helper(2, 3), 1)",
-        "t = (1, (2, 3))\na, (b, c) = t\ns[0] = t[1][0] + c",
-        "a = b = 3\ns[0] = a + b",
+        "low, high = sorted((9, 4))\nt = (low, (2, min((), default=7)))\na, (b, c) = t\ns[0] = t[1][0] + c",
+        "i = 5\nx = [i * v for i in [i, 2] for v in range(i) if v]\ns[0], s[1] = i, sum(x[::-2])",
         "x: int = 3\nx <<= 2\ns[0] = x | 1\ns[1] = ~x\ns[2] = not x",
         "s[0] = 2 in (1, 2)\ns[1] = 'a' in d\ns[2] = None is None",
         "print('hello', s[0])\nprint(f'{s[0]} is it')",
         "try:\n    s[0] = 1\nfinally:\n    s[1] = 2",
         "s[0] = divmod(17, 5)[1]\ns[1] = abs(-3)\ns[2] = int(2.7)",
-        "s[0] = any((0, 1)) + all(s)",
+        "s[0] = any(1 // v for v in (1, 0)) + all(s) + sorted(set([2, 1]), reverse=True)[0]",
     ],
 )
 def test_computes_as_python_does(body):
@@ -323,7 +321,13 @@ def test_computes_as_python_does(body):
                 ),
             )
         ),
-        *("x = y = [1]; y += [2]", "x = 1e999 - 1e999", "for x in {2, 1}: pass", "s[helper(0)]: int"),
+        *("for x in (y for y in s): pass", "x = [1]; x.append(x)", "next(y for y in s if y)", "next([1])"),
+        *(
+            "'ab'.index('b')",
+            "reversed(s).index(0)",
+            "x = [0]\n    next((0 for y in reversed(x)), helper(0))",
+        ),
+        *("x = 1e999 - 1e999", "for x in {2, 1}: pass", "s[helper(0)]: int"),
     ],
 )
 def test_what_python_might_take_for_something_else_is_refused(line):
@@ -332,10 +336,15 @@ def test_what_python_might_take_for_something_else_is_refused(line):
         assert not run_schedule(["work"], {"s": [0]}, source=text).ended
 
 
-def test_equal_values_of_other_types_are_other_states():
-    text = (
-        "def work():\n    s[0] = 1\n    if s[0] is True:\n        s[1] = 2\n\ndef other():\n    s[0] = True"
-    )
+@looped(
+    "work, other",
+    [
+        ("s[0] = 1\n    if s[0] is True:\n        s[1] = 2", "s[0] = True"),
+        ("x = [1]; y = x if s[0] else [1]\n    s[1] = 0; x += [2]; s[1] = len(y) - 1", "s[0] = 1"),
+    ],
+)
+def test_equal_values_that_python_can_tell_apart_are_other_states(work, other):
+    text = f"def work():\n    {work}\n\ndef other():\n    {other}"
     verdict = explore(["work", "other"], {"s": [0, 0]}, lambda final: final["s"][1] == 0, source=text)
     assert verdict.finding("wrong result") is not None
 

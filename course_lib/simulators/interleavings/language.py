@@ -1,8 +1,8 @@
 """The Python that the checker of interleavings understands; the rest is refused, with its line.
 
-In it are: assignments, arithmetic, comparisons, if / while / for, `with lock`, try / finally, return, calls
-of the text's own functions and of a few harmless ones, lock.acquire() and lock.release(). Nothing of a text
-is ever run by Python: `running.py` goes through the syntax tree.
+In it are: assignments, arithmetic, comparisons, if / while / for, comprehensions, `with lock`, try / finally,
+return, calls of the text's own functions and of a few harmless ones, lock.acquire() and lock.release(),
+append() to lists. Nothing of a text is ever run by Python: `running.py` goes through the syntax tree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
-from course_lib.simulators.interleavings.values import COMPUTE
+from course_lib.simulators.interleavings.values import COMPUTE, GATHERS
 
 LONGEST_TEXT = 40_000  # characters
 DEEPEST = 40  # expressions and blocks in each other
@@ -23,11 +23,14 @@ MODULES = ("threading", "time")
 #: Statements and expressions in the language that need no look of their own: their parts are looked at.
 PLAIN_PARTS = (
     *(ast.Assign, ast.If, ast.Pass, ast.Global, ast.Return),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr, ast.Set),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr, ast.Set, ast.Slice),
     *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-KINDS = {"Lambda": "a lambda", "ListComp": "a comprehension", "GeneratorExp": "a comprehension"}
+COMPREHENSIONS = (ast.SetComp, ast.DictComp, ast.GeneratorExp)
+KINDS = {"Lambda": "a lambda", "GeneratorExp": "a generator outside of next, any, all, sum and the like"}
+KEYWORDS = {"sorted": "reverse", "min": "default", "max": "default"}  # of calls that only compute
+#: Variables of a comprehension: the element if it names none, what was taken, the call's other arguments.
+HIDDEN = (ELEMENT, TAKEN, REST) = (".element", ".taken", ".rest")
 
 
 class NotUnderstood(ValueError):
@@ -53,6 +56,14 @@ class TextScope:
     constants: Mapping[str, Any]
     functions: dict[str, Function | None]  # None: not read yet
     written: set[int] = field(default_factory=set)
+    #: For each comprehension, and each call that takes elements: its loop, and the names it has for itself.
+    loops: dict[ast.expr, tuple[ast.For, tuple[str, ...]]] = field(default_factory=dict)
+
+
+class Kept(ast.stmt):
+    """What the loop of a comprehension does with an element, for the call `by`."""
+
+    _fields = ("value",)
 
 
 def parse(text: str) -> ast.Module:
@@ -87,6 +98,16 @@ def walked(node: ast.expr) -> tuple[str, list[ast.expr]]:
     return (name, node.args) if name in ("reversed", "enumerate") else ("", [node])
 
 
+def as_loop(node: ast.ListComp | ast.GeneratorExp, by: str) -> ast.For:
+    """Return a comprehension as the loop that it is."""
+    body: list = [Kept(node.elt, by=by)]
+    for one in reversed(node.generators):
+        for test in reversed(one.ifs):
+            body = [ast.If(test, body, [])]
+        body = [ast.For(one.target, one.iter, body, [])]
+    return ast.fix_missing_locations(ast.copy_location(body[0], node))
+
+
 def waits(call: ast.Call) -> bool | None:
     """Whether acquire() waits as long as it must; None for what is no constant.
 
@@ -115,9 +136,9 @@ class _Reader:
         self.line = node.lineno
         if node.decorator_list:
             self._refuse(node, "a decorator", "leave it out")
-        if node.args.vararg or node.args.kwarg or node.args.kwonlyargs:
-            self._refuse(None, "a parameter with a star", "name every parameter")
-        parameters = tuple(argument.arg for argument in [*node.args.posonlyargs, *node.args.args])
+        if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.posonlyargs:
+            self._refuse(None, "a parameter with a star or a slash", "name every parameter")
+        parameters = tuple(argument.arg for argument in node.args.args)
         inside = list(ast.walk(node))
         declared = {name for part in inside if isinstance(part, ast.Global) for name in part.names}
         assigned = [
@@ -125,8 +146,8 @@ class _Reader:
         ]
         variables = dict.fromkeys([*parameters, *(name for name in assigned if name not in declared)])
         defaults = tuple(self._default(default) for default in node.args.defaults)
-        self.function = Function(node.name, node, parameters, defaults, tuple(variables))
-        loops_and_locks = sum(isinstance(part, ast.For | ast.withitem) for part in inside)
+        self.function = Function(node.name, node, parameters, defaults, (*variables, *HIDDEN))
+        loops_and_locks = sum(isinstance(part, ast.For | ast.withitem | ast.comprehension) for part in inside)
         if len(variables) + loops_and_locks > MOST_VARIABLES:
             raise NotUnderstood(f"{node.name} has more than {MOST_VARIABLES} variables, loops and withs.")
         for name in declared & {*assigned}:
@@ -167,7 +188,6 @@ class _Reader:
             self._parts(ast.iter_child_nodes(node))
         else:
             instead = "write a for loop" if isinstance(node, COMPREHENSIONS) else "write it with simpler ones"
-            instead = "leave it out, or assert" if isinstance(node, ast.Raise) else instead
             self._refuse(node, _what_it_is(node), instead)
         self.depth -= 1
 
@@ -188,6 +208,12 @@ class _Reader:
 
     def _on_Assert(self, node: ast.Assert) -> None:
         self._part(node.test)
+
+    def _on_Raise(self, node: ast.Raise) -> None:
+        """Whatever is raised ends the check."""
+
+    def _on_Kept(self, node: Kept) -> None:
+        self._part(node.value)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -275,12 +301,28 @@ class _Reader:
         self._refuse(node, f"the attribute .{node.attr}", "write it with simpler ones")
 
     def _on_Subscript(self, node: ast.Subscript) -> None:
-        self._part(node.value)
-        if isinstance(node.slice, ast.Slice | ast.Tuple):
-            self._refuse(node, "a slice or several indices", "take one element at a time")
-        self._part(node.slice)
+        if isinstance(node.slice, ast.Tuple if isinstance(node.ctx, ast.Load) else ast.Slice | ast.Tuple):
+            self._refuse(node, "a slice that is written, or several indices", "take one element at a time")
+        self._parts([node.value, node.slice])
         if isinstance(node.ctx, ast.Store):
             self._note_written(node)
+
+    def _on_ListComp(self, node: ast.ListComp) -> None:
+        self._taking(node, node)
+
+    def _taking(self, node: ast.expr, source: ast.expr, by: str = "") -> None:
+        """Read a comprehension, or the elements of a source that a call `by` takes, as a loop."""
+        if by and not isinstance(source, ast.GeneratorExp):
+            each = ast.comprehension(ast.Name(ELEMENT, ast.Store()), source, [], 0)
+            source = ast.copy_location(ast.GeneratorExp(ast.Name(ELEMENT, ast.Load()), [each]), source)
+        elif any(isinstance(part, ast.NamedExpr) for part in ast.walk(source)):
+            self._refuse(node, "a comprehension with :=", "write a for loop")
+        names = [part for one in source.generators for part in ast.walk(one.target)]
+        own = [part.id for part in names if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+        if not {*self.function.variables}.issuperset(own):
+            self._refuse(node, "a comprehension over a name declared global", "choose another name")
+        self.scope.loops[node] = loop, _ = as_loop(source, by), (*own, *HIDDEN)
+        self._part(loop)
 
     def _note_written(self, target: ast.Subscript) -> None:
         """Note the cells that an assignment to an element can reach, from the shared name it begins with."""
@@ -313,31 +355,45 @@ class _Reader:
         if not isinstance(node.func, ast.Name):
             self._refuse(node, "a call of something that is no name", "call functions by their names")
         name = node.func.id
+        is_own = name in self.scope.functions
         has_star = any(isinstance(argument, ast.Starred) for argument in node.args)
         spaced = name == "print" and all(isinstance(one.value, ast.Constant) for one in node.keywords)
-        if has_star or (node.keywords and not spaced):  # sep and end of print change nothing here
-            self._refuse(node, "a call with keywords or a star", "pass the arguments by position")
+        named = all(one.arg and (is_own or one.arg == KEYWORDS.get(name)) for one in node.keywords)
+        if has_star or not (named or spaced):  # sep and end of print change nothing here
+            self._refuse(node, "a call with these keywords or a star", "pass the arguments by position")
         if name in self.function.variables:
             self._refuse(node, f"a call of the variable {name}", "call functions by their names")
         if name not in {"print", "sleep", *COMPUTE, *self.scope.functions}:
             lazy = name in ("reversed", "enumerate")
-            known = "it may stand in a for loop only" if lazy else f"known are {', '.join(sorted(COMPUTE))}"
+            known = "write list(…) around it" if lazy else f"known are {', '.join(sorted(COMPUTE))}"
             self._refuse(node, f"a call of {name}", known)
-        for argument in node.args:
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        takes = len(node.args) == 1 or (node.args and name in ("next", "sum"))
+        if takes and name in GATHERS and not is_own:
+            if name == "next" and not isinstance(arguments[0], ast.GeneratorExp):
+                self._refuse(node, "next() of another thing than a generator", "write next(… for …)")
+            self._taking(node, arguments.pop(0), name)
+            calls = any(isinstance(part, ast.Call) for one in arguments for part in ast.walk(one))
+            if calls and walked(self.scope.loops[node][0].iter)[0] == "reversed":  # it may change the list
+                self._refuse(node, f"a call within {name}(… reversed(…) …)", "give its value a name first")
+        for argument in arguments:
             (self._printed if name == "print" else self._part)(argument)
 
     def _method(self, node: ast.Call, called: ast.Attribute) -> None:
         if is_sleep(called):
             self._parts(node.args)
             return
-        if called.attr not in (*LOCK_METHODS, "index"):
-            self._refuse(node, f".{called.attr}", "of methods it knows acquire, release and locked")
-        self._part(called.value)
-        if called.attr == "index":
-            if len(node.args) != 1 or node.keywords:
-                self._refuse(node, "index() with other than one argument", "search the whole list")
-            self._part(node.args[0])
+        if called.attr in ("append", "index"):
+            if len(node.args) != 1 or node.keywords or walked(called.value)[0]:
+                self._refuse(node, f"another {called.attr}() than that of lists", "give a list one value")
+            if called.attr == "index":
+                self._taking(node, called.value, "index")
+            self._parts([called.value, *node.args] if called.attr == "append" else node.args)
             return
+        if called.attr not in LOCK_METHODS:
+            known = "of methods it knows acquire, release, locked, append and index"
+            self._refuse(node, f".{called.attr}", known)
+        self._part(called.value)
         if called.attr != "acquire" and (node.args or node.keywords):
             self._refuse(node, f"arguments of {called.attr}()", "leave them out")
         if waits(node) is None:

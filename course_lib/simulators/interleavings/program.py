@@ -6,7 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from course_lib.simulators.interleavings.language import Function, NotUnderstood, parse, understand
@@ -21,7 +21,6 @@ from course_lib.simulators.interleavings.shared import (
     taken,
 )
 from course_lib.simulators.interleavings.thread_states import ThreadStates
-from course_lib.simulators.interleavings.values import OwnList
 
 MOST_THREADS = 6
 Thread = Callable | str | tuple
@@ -115,8 +114,8 @@ def _calls(threads: Sequence[Thread], source: str | None) -> list[tuple[Callable
 def _argument(value: Any) -> Any:
     if isinstance(value, PLAIN | range):
         return value
-    if isinstance(value, tuple | list) and len(value) <= 100:
-        return (OwnList if isinstance(value, list) else tuple)(map(_argument, value))
+    if isinstance(value, tuple) and len(value) <= 100:
+        return tuple(map(_argument, value))
     raise TypeError(
         f"A thread gets the argument {value!r}, but arguments are numbers, texts and tuples of them."
     )
@@ -138,7 +137,7 @@ def _from_functions(
         if function.__name__ in pieces:
             continue
         pieces[function.__name__] = _source_of(function)
-        for name in function.__code__.co_names:
+        for name in _names(function.__code__):
             value = function.__globals__.get(name)
             if isinstance(value, FunctionType) and name not in shared:
                 todo.append(value)
@@ -146,6 +145,13 @@ def _from_functions(
                 _sort_in(name, value, function, found, constants)
     text = "\n\n\n".join(pieces.values()) + "\n"
     return text, found, constants
+
+
+def _names(code: CodeType) -> Iterable[str]:
+    """Return the global names of a function, those in its comprehensions too."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        yield from _names(inner) if isinstance(inner, CodeType) else ()
 
 
 def _sort_in(name: str, value: Any, function: FunctionType, found: dict, constants: dict) -> None:

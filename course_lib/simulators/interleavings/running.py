@@ -15,20 +15,30 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from course_lib.simulators.interleavings.language import Function, TextScope, is_sleep, waits, walked
+from course_lib.simulators.interleavings.language import (
+    ELEMENT,
+    REST,
+    TAKEN,
+    Function,
+    Kept,
+    TextScope,
+    is_sleep,
+    waits,
+    walked,
+)
 from course_lib.simulators.interleavings.shared import LockRef, Ref
 from course_lib.simulators.interleavings.values import (
     COMPARE,
     COMPARED,
     COMPUTE,
-    GATHERS,
-    LONGEST,
-    ORDERED,
+    ENOUGH,
+    ORDERLESS,
     UNARY,
     CannotDo,
     OwnList,
     binary,
     bounded,
+    holds,
     lock_of,
     number,
     of_plain,
@@ -92,14 +102,18 @@ class Running:
         self._local = 0
         self._unchanging: dict[str, None] = {}  # paths of cells read that no thread writes, in order
 
-    def call(self, function: Function, arguments: Sequence[Any]) -> Steps:
-        """Run a function; returns what it returns."""
-        needed, most = len(function.parameters) - len(function.defaults), len(function.parameters)
-        if not needed <= len(arguments) <= most:
-            raise CannotDo(f"{function.name} takes {most} arguments, but got {len(arguments)}")
-        given = [*arguments, *function.defaults[len(arguments) - needed :]]
+    def call(self, function: Function, arguments: Sequence[Any], named: Sequence[str] = ()) -> Steps:
+        """Run a function, its last arguments `named`; returns what it returns."""
+        parameters = function.parameters
+        names = [*parameters[: len(arguments) - len(named)], *named]
+        given = dict(
+            zip(parameters[len(parameters) - len(function.defaults) :], function.defaults, strict=True)
+        )
+        given.update(zip(names, arguments, strict=False))
+        if len({*names}) != len(arguments) or {*given} != {*parameters}:
+            raise CannotDo(f"{function.name} takes {len(parameters)} arguments, but got {len(arguments)}")
         values = dict.fromkeys(function.variables, UNSET)
-        values.update(zip(function.parameters, given, strict=True))
+        values.update(given)
         self._enter([*self.frames, CallFrame(function, values)])
         leaving = yield from self._block(function.node.body)
         self._tick(leaving.line if leaving else function.node.lineno)
@@ -171,6 +185,22 @@ class Running:
             raise CannotDo(f"overwrites {self.heap.cell_paths[cell]}, which holds a list, dict or lock")
         yield from self._visible(place, "write", cell, storable(value))
 
+    def _lengthen(self, old: Any, more: Sequence[Any]) -> None:
+        """Put a longer list wherever the thread has this very one: all it needs is in its frames."""
+        if type(old) is not OwnList or holds(tuple(more), old):
+            raise CannotDo(f"changes {say(old)}: only a list that it made itself grows, and not by itself")
+        done = {id(old): bounded(OwnList((*old, *more)))}
+
+        def put(value: Any) -> Any:
+            if id(value) not in done and holds(value, old):
+                make = getattr(type(value), "_make", type(value))
+                done[id(value)] = bounded(make(map(put, value)))
+            return done.get(id(value), value)
+
+        for frame in self.frames:
+            frame.stack[:] = map(put, frame.stack)
+            frame.values.update({name: put(value) for name, value in frame.values.items()})
+
     # -- statements -----------------------------------------------------------------------------------------
 
     def _block(self, statements: list[ast.stmt]) -> Steps:
@@ -203,8 +233,9 @@ class Running:
         target = node.target
         if isinstance(target, ast.Name):
             left, right = yield from self._values([target, node.value])
-            if isinstance(left, OwnList):
-                raise CannotDo(f"changes a list of its own: write {target.id} = {target.id} + …")
+            if isinstance(left, OwnList) and isinstance(right, tuple) and isinstance(node.op, ast.Add):
+                self._lengthen(left, right)
+                return
             yield from self._store(target, binary(node.op, left, right))
             return
         container, key = yield from self._values([target.value, target.slice])
@@ -249,26 +280,30 @@ class Running:
         return (yield from self._block(node.orelse))
 
     def _on_For(self, node: ast.For) -> Steps:
-        way, parts = walked(node.iter)
-        (values,) = yield from self._values(parts)
+        (values,) = yield from self._values(walked(node.iter)[1])
+        return (yield from self._for(node, values))
+
+    def _for(self, node: ast.For, values: Any) -> Steps:
+        way, _ = walked(node.iter)
         if isinstance(values, Ref) and not self.heap.containers[values.object].is_list:
             values = tuple(self.heap.containers[values.object].cells)
+        if isinstance(values, frozenset):
+            raise CannotDo("goes through a set, whose order is Python's own: write sorted(…)")
         if not isinstance(values, Ref | range | tuple | str):
             raise CannotDo(f"loops over {say(values)}, but a range, a tuple or a list is needed")
-        turn = 0
-        while turn < self._length(values):
+        at = self._length(values) - 1 if way == "reversed" else 0
+        while 0 <= at < self._length(values):
             self._tick(node.lineno, 3)
-            self.stack.append((values, turn))
-            at = self._length(values) - 1 - turn if way == "reversed" else turn
+            self.stack.append((values, at))
             element = yield from self._element(node, values, at)
             if way == "enumerate":
                 element = (self.stack[-1][1], element)
             yield from self._store(node.target, element)
             leaving = yield from self._block(node.body)
-            values, turn = self.stack.pop()
+            values, at = self.stack.pop()
             if leaving is not None and leaving.by != "continue":
                 return None if leaving.by == "break" else leaving
-            turn += 1
+            at += -1 if way == "reversed" else 1
         return (yield from self._block(node.orelse))
 
     def _length(self, values: Any) -> int:
@@ -309,6 +344,15 @@ class Running:
     def _on_Assert(self, node: ast.Assert) -> Steps:
         if not truth((yield from self._value(node.test)), self.heap):
             raise CannotDo(f"finds that `assert {ast.unparse(node.test)}` does not hold")
+
+    def _on_Raise(self, node: ast.Raise) -> Steps:
+        raise CannotDo(f"stops with `{ast.unparse(node)}`")
+
+    def _on_Kept(self, node: Kept) -> Steps:
+        element = yield from self._value(node.value)
+        self.values[TAKEN] = bounded((*self.values[TAKEN], element))
+        is_enough = node.by in ENOUGH and ENOUGH[node.by](element, *self.values[REST])
+        return Leaving("return", node.lineno) if is_enough else None
 
     # -- expressions ----------------------------------------------------------------------------------------
 
@@ -406,8 +450,37 @@ class Running:
             raise CannotDo("puts a list, a dict or a lock into a set: use numbers and texts")
         return bounded(frozenset(elements))
 
+    def _of_ListComp(self, node: ast.ListComp) -> Steps:
+        (elements,) = yield from self._taken(node)
+        return bounded(OwnList(elements))
+
+    def _taken(self, node: ast.expr, others: Sequence[ast.expr] = ()) -> Steps:
+        """Return the elements that a comprehension or a call takes, and the values of its other arguments."""
+        loop, own = self.scope.loops[node]
+        source, *rest = yield from self._values([*walked(loop.iter)[1], *others])
+        by = loop.body[0].by if own[0] == ELEMENT else ""
+        if isinstance(source, frozenset) and by in ORDERLESS:
+            source = tuple(source)
+        is_dict = isinstance(source, Ref) and not self.heap.containers[source.object].is_list
+        if by == "index" and (is_dict or isinstance(source, str)):
+            raise CannotDo(f"looks for an index in {say(source)}: only lists have one here")
+        self.stack.append(tuple(self.values[name] for name in own))
+        self.values.update({**dict.fromkeys(own, UNSET), TAKEN: (), REST: tuple(rest)})
+        yield from self._for(loop, source)
+        taken = self.values[TAKEN], *self.values[REST]
+        self.values.update(zip(own, self.stack.pop(), strict=True))
+        return taken
+
+    def _of_Slice(self, node: ast.Slice) -> Steps:
+        parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
+        return slice(*(yield from self._values(parts)))
+
     def _of_Subscript(self, node: ast.Subscript) -> Steps:
         container, key = yield from self._values([node.value, node.slice])
+        if isinstance(key, slice) and isinstance(container, Ref):
+            raise CannotDo("takes a slice of a shared list: go through it with a loop")
+        if isinstance(key, slice) and isinstance(container, OwnList):
+            return OwnList(container[key])
         return (yield from self._element(node, container, key))
 
     def _of_JoinedStr(self, node: ast.JoinedStr) -> Steps:
@@ -418,65 +491,47 @@ class Running:
 
     def _of_Call(self, node: ast.Call) -> Steps:
         if isinstance(node.func, ast.Attribute):
-            look = self._index if node.func.attr == "index" else self._use_lock
+            look = {"index": self._index, "append": self._append}.get(node.func.attr, self._use_lock)
             return (yield from look(node, node.func))
         name = node.func.id
         function = self.scope.functions.get(name)
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if node in self.scope.loops:
+            values = yield from self._taken(node, arguments[1:])
+        else:
+            values = yield from self._values(arguments)
         if function is None:
-            arguments = yield from (self._gathered if name in GATHERS else self._values)(node.args)
-            return None if name in ("print", "sleep") else self._computed(name, arguments)
-        arguments = yield from self._values(node.args)
+            return None if name in ("print", "sleep") else self._computed(node, name, values)
         if len(self.frames) >= DEEPEST_CALL:
             raise CannotDo(f"calls functions from functions more than {DEEPEST_CALL} deep")
         line = self.line
         self.frames[-1].place = node
-        value = yield from self.call(function, arguments)
+        value = yield from self.call(function, values, [keyword.arg for keyword in node.keywords])
         self.line = line
         return value
 
-    def _gathered(self, nodes: Sequence[ast.expr]) -> Steps:
-        """Return the values of the arguments; then the elements of shared lists are read one by one."""
-        start = len(self.stack)
-        values = yield from self._values(nodes)
-        self.stack += values
-        for place, argument in enumerate(nodes, start):
-            if isinstance(self.stack[place], Ref):
-                elements = OwnList()
-                while len(elements) < len(cells := self._listed(self.stack[place])):
-                    self._tick(self.line)
-                    self.stack.append(elements)
-                    element = yield from self._read(argument, cells[len(elements)])
-                    elements = OwnList((*self.stack.pop(), element))
-                shared = self.heap.containers[self.stack[place].object]
-                self.stack[place] = bounded(elements if shared.is_list else frozenset(shared.cells))
-        values = self.stack[start:]
-        del self.stack[start:]
-        return values
-
-    def _listed(self, container: Ref) -> tuple[int, ...]:
-        """Return the cells of a shared list; a dict is gathered by its keys, which nobody writes."""
-        shared = self.heap.containers[container.object]
-        return tuple(shared.cells.values()) if shared.is_list else ()
-
-    def _computed(self, name: str, arguments: list) -> Any:
-        if name == "len" and len(arguments) == 1 and isinstance(arguments[0], Ref):
-            return len(self.heap.containers[arguments[0].object].cells)
-        if any(isinstance(argument, Ref | LockRef) for argument in arguments):
+    def _computed(self, node: ast.Call, name: str, values: Sequence[Any]) -> Any:
+        count = len(node.args)
+        if name == "len" and count == 1 and isinstance(values[0], Ref):
+            return self._length(values[0])
+        if any(isinstance(value, Ref | LockRef) for value in values):
             raise CannotDo(f"hands a shared list, dict or lock to {name}()")
-        is_long = any(isinstance(argument, range) and len(argument) > LONGEST for argument in arguments)
-        if is_long and name != "len":
-            raise CannotDo(f"hands a range of more than {LONGEST} numbers to {name}()")
-        if name in ORDERED and any(isinstance(argument, frozenset) for argument in arguments):
-            raise CannotDo(f"hands a set to {name}(), whose order is Python's own: write sorted(…)")
-        if name in COMPARE and not all(map(of_plain if len(arguments) == 1 else plain, arguments)):
+        if name in COMPARE and not all(map(of_plain if count == 1 else plain, values[:count])):
             raise CannotDo(f"hands lists in a list or several lists to {name}(): write a loop")
-        return bounded(COMPUTE[name](*arguments))
+        if name == "next" and values == ((),):
+            raise CannotDo("stops with StopIteration: next(…) finds nothing; give it a second argument")
+        named = {one.arg: value for one, value in zip(node.keywords, values[count:], strict=True)}
+        return bounded(COMPUTE[name](*values[:count], **named))
 
     def _index(self, node: ast.Call, called: ast.Attribute) -> Steps:
-        values, wanted = yield from self._gathered([called.value, *node.args])
-        if not isinstance(values, tuple) or not of_plain((*values, wanted)) or wanted not in values:
+        values, wanted = yield from self._taken(node, node.args)
+        if not of_plain((*values, wanted)) or wanted not in values:
             raise CannotDo(f"looks for the index of {say(wanted)} in {say(values)}, where it is not")
         return values.index(wanted)
+
+    def _append(self, node: ast.Call, called: ast.Attribute) -> Steps:
+        own, *added = yield from self._values([called.value, *node.args])
+        self._lengthen(own, added)
 
     def _use_lock(self, node: ast.Call, called: ast.Attribute) -> Steps:
         if is_sleep(called):

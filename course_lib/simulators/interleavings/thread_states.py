@@ -88,7 +88,7 @@ class ThreadStates:
             pending = ("error", None, f"stops with {type(problem).__name__}: {problem}", running.line)
         is_over = pending[0] in ("end", "error")
         frames = () if is_over else tuple(frame.frozen() for frame in running.frames)
-        key = (frames, pending, kinds((frames, pending[2])))
+        key = (frames, pending, kinds((frames, pending[2]), {}))
         state = self._numbers.get(key)
         if state is None:
             if len(self.pending) >= MOST_STATES:

@@ -1,8 +1,9 @@
 """Values of the checked threads: small, so that no text can fill the memory or take long over one step.
 
 Each is Python's own (numbers, texts, tuples and ranges, a frozenset for a set), so that what is computed with
-them is what Python computes; a list is a tuple of another type. What would tell them from Python's lists and
-sets is refused: changing one, comparing lists, the order of a set.
+them is what Python computes; a list is a tuple of another type, and a longer one takes the place of that
+very object wherever the thread has it. What would tell them from Python's lists and sets is refused: other
+changes, comparing lists, the order of a set.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Plain = int | float | str | None
 
 
 class OwnList(tuple):
-    """A list of a thread's own, which nobody changes."""
+    """A list of a thread's own: two names are of one list if they are of the same object."""
 
     def __repr__(self) -> str:
         return repr([*self])
@@ -68,16 +69,20 @@ COMPUTE = {
     "min": min,
     "max": max,
     "sum": sum,
-    "sorted": lambda values: OwnList(sorted(values)),
+    "sorted": lambda values, *, reverse=False: OwnList(sorted(values, reverse=reverse)),
+    "next": lambda values, default=None: [*values, default][0],
+    "set": lambda values=(): frozenset(values),
     "tuple": lambda values=(): tuple(values),
     "list": lambda values=(): OwnList(values),
     "any": any,
     "all": all,
 }
-#: Those that read every element of a shared list, one after the other.
-GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all"])
-COMPARE = GATHERS - {"tuple", "list"}
-ORDERED = ("tuple", "list", "sum")  # a set has none
+#: Those that take the elements of an iterable, one after the other.
+GATHERS = frozenset(["min", "max", "sum", "sorted", "set", "next", "tuple", "list", "any", "all"])
+COMPARE = GATHERS - {"tuple", "list", "next"}
+ORDERLESS = COMPARE - {"sum"}  # the order of a set changes nothing
+#: Whether an element is the last that is taken; also by the other arguments of the call.
+ENOUGH = {"next": lambda *_: True, "any": bool, "all": operator.not_, "index": operator.eq}
 
 
 class CannotDo(Exception):
@@ -105,11 +110,20 @@ def _leaves(value: Any) -> int:
     return 1 + sum(map(_leaves, value)) if isinstance(value, tuple) else 1
 
 
-def kinds(value: Any) -> Any:
-    """Return the types of all that a value holds: 1 == 1.0 == True, but Python can tell them apart."""
+def kinds(value: Any, lists: dict[int, int]) -> Any:
+    """Return the types of all that a value holds: 1 == 1.0 == True, but Python can tell them apart.
+
+    With each list its number among the `lists` met before: equal ones may be one list or several.
+    """
     inside = value if isinstance(value, tuple) else ()
     inside = sorted(value, key=hash) if isinstance(value, frozenset) else inside
-    return type(value), *map(kinds, inside)
+    number = lists.setdefault(id(value), len(lists)) if isinstance(value, OwnList) else None
+    return type(value), number, *(kinds(one, lists) for one in inside)
+
+
+def holds(value: Any, one: Any) -> bool:
+    """Whether a value is this very object, or holds it."""
+    return value is one or (isinstance(value, tuple) and any(holds(part, one) for part in value))
 
 
 def plain(value: Any) -> bool:
