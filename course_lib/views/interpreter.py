@@ -54,13 +54,17 @@ KINDS = ("arithmetic", "indexing", "moving", "loop", "call", "other")
 
 @dataclass(frozen=True)
 class BytecodeInstruction:
-    """One bytecode instruction: its name, its argument in words, what it is for and what it does."""
+    """One bytecode instruction: its name, its argument in words, what it is for and what it does.
+
+    `warm` is what the interpreter has put in its place after some turns (PEP 659), or the same name.
+    """
 
     offset: int
     name: str
     argument: str
     kind: str
     meaning: str
+    warm: str
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ def innermost_loop(function: Any) -> BytecodeLoop | None:
 
 
 def bytecode(function: Any) -> Html:
-    """Return the instructions of the innermost loop as a table, counted.
+    """Return the instructions of the innermost loop as a table, counted, and what has replaced them by now.
 
     Raises ValueError when the function has no bytecode or no loop.
     """
@@ -97,18 +101,23 @@ def bytecode(function: Any) -> Html:
             str(i.offset),
             f'<span style="font-weight:{700 if i.kind == "arithmetic" else 400}">{escape(i.name)}</span>',
             escape(i.argument),
+            escape("" if i.warm == i.name else i.warm),
             escape(i.meaning),
         ]
         for i in shown
     ]
-    head = ["offset", "instruction", "argument", "what it does"]
+    head = ["offset", "instruction", "argument", "after warming up", "what it does"]
     marked = [n for n, i in enumerate(shown) if i.kind == "arithmetic"]
     title, words = _said(name, loop)
-    explained = note(f"{words} Python {sys.version_info.major}.{sys.version_info.minor}.")
+    words += f" Python {sys.version_info.major}.{sys.version_info.minor}."
+    if any("__" in i.warm for i in shown):
+        words += (
+            " A__B does two instructions in one turn of the interpreter; the line below is left out then."
+        )
     text = f"{title}. {words}"
-    body = table(head, rows, left=(1, 2, 3), marked=marked)
-    listed = "\n".join(f"{i.offset:>4}  {i.name:<27}{i.argument}" for i in shown)
-    return Html(card(body + explained, text, title=title), f"{text}\n{listed}")
+    body = table(head, rows, left=(1, 2, 3, 4), marked=marked)
+    listed = "\n".join(f"{i.offset:>4}  {i.name:<27}{i.argument:<20}{i.warm}" for i in shown)
+    return Html(card(body + note(words), text, title=title), f"{text}\n{listed}")
 
 
 def _said(name: str, loop: BytecodeLoop) -> tuple[str, str]:
@@ -133,11 +142,13 @@ def _code(function: Any) -> CodeType:
 
 def _instructions(code: CodeType) -> list[BytecodeInstruction]:
     found = []
+    warm = {raw.offset: raw.opname for raw in dis.get_instructions(code, adaptive=True)}
     for raw in dis.get_instructions(code):
         argument = f"to {raw.argval}" if _jumps(raw) else raw.argrepr
         known = (entry[1:] for entry in VOCABULARY if raw.opname.startswith(entry[0]))
         kind, meaning = next(known, ("other", "housekeeping"))
-        found.append(BytecodeInstruction(raw.offset, raw.opname, argument, kind, meaning))
+        now = warm.get(raw.offset, raw.opname)
+        found.append(BytecodeInstruction(raw.offset, raw.opname, argument, kind, meaning, now))
     return found
 
 

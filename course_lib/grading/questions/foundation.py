@@ -73,11 +73,13 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "01.additions",
-        "How many additions does a 10 x 20 by 20 x 30 product need at least, by the definition?",
+        "How many additions does a 10 x 20 by 20 x 30 product need at least, if the first product "
+        "of each sum is added to nothing?",
         10 * 30 * 19,
         "M * N * (K - 1) = 10 * 30 * 19 = 5700: summing 20 products takes 19 additions.",
         {
-            6000: "Those are the multiplications, M * N * K. How many plus signs stand between 20 products?",
+            6000: "That counts an addition to zero for each first product, as FLOPs do: 2MNK. How many plus "
+            "signs stand between 20 products?",
             300: "That is the number of elements of the result. Each is a sum of 20 products.",
             10 * 20 * 29: "The sum runs over K = 20, the length that both matrices share, not over N.",
         },
