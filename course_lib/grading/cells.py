@@ -8,6 +8,7 @@ its length.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -113,16 +114,29 @@ def _statements(text: str) -> tuple[list[ast.stmt], list[bytes], float]:
             if tree is None:
                 text = python(text)
                 tree = ast.parse(text)
-            compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            nodes = size(tree, DEEPEST) if _is_written_soon(tree) else math.inf
+            if nodes <= MOST_IN_CELL:
+                compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
         where = f"{type(error).__name__} in line {error.lineno or 1} of its cell"
         raise NoSource(f"{where}: {error.msg}.") from None
     except (RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
         raise NoSource(f"Its cell cannot be read ({type(error).__name__}: {error}).") from None
-    nodes = size(tree, DEEPEST)
     if nodes > MOST_IN_CELL:
         raise NoSource("Its cell holds more code than can be read, or is nested too deeply: take several.")
     return tree.body, text.encode("utf-8", "surrogatepass").split(b"\n"), nodes
+
+
+def _is_written_soon(tree: ast.Module) -> bool:
+    """Whether the compiler has little to write: what is behind `finally` it writes for each way out."""
+    ways = 2 + sum(isinstance(one, ast.Return | ast.Break | ast.Continue) for one in ast.walk(tree))
+    todo, nodes = [(tree, 1)], 0
+    while todo and nodes <= MOST_NODES:
+        node, times = todo.pop()
+        nodes += times
+        todo += [(one, times) for one in ast.iter_child_nodes(node)]
+        todo += [(one, times * ways) for one in getattr(node, "finalbody", ())]
+    return nodes <= MOST_NODES
 
 
 def _tree(text: str) -> ast.Module | None:

@@ -229,6 +229,7 @@ HOSTILE = {
     "a power": "a = 10 ** 10 ** 10 ** 10\n" + F,
     "NUL and surrogate": "a = '\0\ud800'\n" + F,
     "many statements": "b = 1\n" * 9_000 + F,
+    "finally": "".join(f"{' ' * n}try: pass\n{' ' * n}finally:\n" for n in range(18)) + " " * 18 + "x\n" + F,
     "an early end": "x\0\0\n\0" + F,
     "ends of lines as once on a Mac": "# one\r# two\r" + F.replace("\n", "\r"),
     "a long note": "# " + "x" * 1_100_000 + "\n" + F,
