@@ -197,14 +197,10 @@ class Comparison:
 
     def _in_short(self) -> str:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        parts = (
-            "rough" if self.rough else "",
-            threads,
-            self.dtype,
-            _rounds(self.conditions.rounds),
-            self.conditions.clock,
+        rough = ["rough"] * bool(self.rough)
+        return ", ".join(
+            [*rough, threads, self.dtype, _rounds(self.conditions.rounds), self.conditions.clock]
         )
-        return ", ".join(part for part in parts if part)
 
     def _baseline_blas(self) -> str:
         return f"; the BLAS in this process is {self.conditions.blas}" if self.conditions.blas else ""
