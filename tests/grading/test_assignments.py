@@ -1,6 +1,5 @@
 """The assignments as files: solutions run, points agree, exercises follow from solutions, no work is lost."""
 
-import argparse
 import json
 import re
 import shutil
@@ -9,6 +8,7 @@ import pytest
 from grading_tools import ASSIGNMENTS, ROOT, execute, grader_of, noise, points_by_task, read_notebook, text_of
 from grading_tools import solution_path as source_of
 
+from course_lib.__main__ import main
 from course_lib.commands import exercises
 from course_lib.grading import registry
 from course_lib.notebook_form import is_canonical
@@ -27,9 +27,7 @@ def slug(id: str) -> str:
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    exercises.add_arguments(parser)
-    return exercises.run(parser.parse_args(list(arguments)))
+    return main(["exercises", *arguments])
 
 
 @pytest.fixture(scope="module")

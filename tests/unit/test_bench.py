@@ -1,6 +1,5 @@
 """The bench: measures what was asked, says what it leaves out, and writes JSON or nothing."""
 
-import argparse
 import json
 import re
 import time
@@ -9,14 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from course_lib import ladder
+from course_lib.__main__ import main
 from course_lib.commands import bench
 from course_lib.measure import machine
 
 
 def run(*options):
-    parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
-    return bench.run(parser.parse_args(list(options)))
+    return main(["bench", *options])
 
 
 def test_prints_a_table_and_writes_json(tmp_path, capsys):

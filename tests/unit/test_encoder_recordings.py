@@ -2,11 +2,11 @@
 
 import json
 import math
-from argparse import ArgumentParser
 from dataclasses import replace
 
 import pytest
 
+from course_lib.__main__ import main
 from course_lib.measure import machine
 from course_lib.measure.gpu_state import STATES, RecordedGpu
 from course_lib.measure.recording_files import MalformedRecording
@@ -118,11 +118,7 @@ def test_a_malformed_file_is_refused_in_a_sentence(made, tmp_path):
 
 
 def command(*options):
-    from course_lib.commands import record
-
-    parser = ArgumentParser()
-    record.add_arguments(parser)
-    return record.run(parser.parse_args(["--encoder", "--commit", COMMIT, *options]))
+    return main(["record", "--encoder", "--commit", COMMIT, *options])
 
 
 def test_the_whole_way_from_measuring_to_the_file(made, monkeypatch, tmp_path, capsys):

@@ -4,11 +4,11 @@ import itertools
 import json
 import math
 import weakref
-from argparse import ArgumentParser
 from dataclasses import replace
 
 import pytest
 
+from course_lib.__main__ import main
 from course_lib.fp8 import choice, jit, published, recordings
 from course_lib.fp8.choose import H200
 from course_lib.fp8.recordings import HopperRecording, HopperRow
@@ -219,11 +219,7 @@ def test_torch_sums_without_its_fast_accumulation(monkeypatch):
 
 
 def called(*options):
-    from course_lib.commands import record
-
-    parser = ArgumentParser()
-    record.add_arguments(parser)
-    return record.run(parser.parse_args(["--commit", "0" * 40, "--hopper", *options]))
+    return main(["record", "--commit", "0" * 40, "--hopper", *options])
 
 
 def test_a_recording_is_written_and_shown_also_after_a_hang(monkeypatch, tmp_path, capsys):

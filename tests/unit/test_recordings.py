@@ -6,12 +6,12 @@ import math
 import os
 import subprocess
 import sys
-from argparse import ArgumentParser
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from course_lib.__main__ import main
 from course_lib.measure import machine
 
 COMMIT = ("--commit", "0123456789abcdef0123456789abcdef01234567")
@@ -128,11 +128,7 @@ def test_figures_follow_from_what_was_measured(recordings, recording, changed):
 
 
 def command(*options):
-    from course_lib.commands import record
-
-    parser = ArgumentParser()
-    record.add_arguments(parser)
-    return record.run(parser.parse_args(list(options)))
+    return main(["record", *options])
 
 
 def test_what_cannot_be_recorded_is_one_sentence(capsys, monkeypatch):
