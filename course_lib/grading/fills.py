@@ -16,7 +16,7 @@ from typing import Any
 
 from course_lib.grading.compare import close
 from course_lib.grading.questions import FILLS
-from course_lib.grading.questions.fill_in import Fill
+from course_lib.grading.questions.question import Fill
 from course_lib.grading.registry import unknown
 from course_lib.grading.report import card, code_html, source_html
 from course_lib.grading.runner import clone, fault_of, quiet

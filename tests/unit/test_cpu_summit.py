@@ -10,20 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib.ladder import operands
 from course_lib.measure import hardware, machine
 
 
 def imports():
     global blocked, openblas, simd, strassen, strassen_fused, threads, unrolled
-    from course_lib.circles import (
-        blocked,
-        openblas,
-        simd,
-        strassen,
-        strassen_fused,
-        threads,
-        unrolled,
-    )
+    from course_lib.circles import blocked, openblas, simd, strassen, strassen_fused, threads, unrolled
 
 
 DTYPES = ("float32", "float64")
@@ -38,12 +31,6 @@ RUNGS = {
     "strassen-fused": lambda A, B: strassen_fused.matmul(A, B, smallest=2),
     "openblas": lambda A, B: openblas.matmul(A, B),
 }
-
-
-def operands(shape, dtype, seed=0):
-    M, K, N = shape
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((M, K)).astype(dtype), rng.standard_normal((K, N)).astype(dtype)
 
 
 def exact(A, B):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from course_lib.grading.questions import batched, cache_and_simd, foundation, fp8, gpu, strassen, threads
-from course_lib.grading.questions.fill_in import Fill
-from course_lib.grading.questions.question import Question
+from course_lib.grading.questions.question import Fill, Question
 
 QUESTIONS: tuple[Question, ...] = (
     *foundation.QUESTIONS,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from course_lib.grading.questions.fill_in import Fill, with_arrays
-from course_lib.grading.questions.question import Question
+from course_lib.grading.questions.question import Fill, Question, with_arrays
 from course_lib.grading.sources import plain_function
 
 QUESTIONS: tuple[Question, ...] = (

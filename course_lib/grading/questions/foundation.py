@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from course_lib.grading.questions.fill_in import Fill, with_arrays
-from course_lib.grading.questions.question import Question
+from course_lib.grading.questions.question import Fill, Question, with_arrays
 
 QUESTIONS: tuple[Question, ...] = (
     # --- chapter 00 ---

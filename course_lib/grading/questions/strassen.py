@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from course_lib.grading.questions.fill_in import Fill
-from course_lib.grading.questions.question import Question
+from course_lib.grading.questions.question import Fill, Question
 
 QUESTIONS: tuple[Question, ...] = (
     Question(

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from types import FunctionType
 
-from course_lib.grading.questions.fill_in import Fill
-from course_lib.grading.questions.question import Question
+from course_lib.grading.questions.question import Fill, Question
 
 QUESTIONS: tuple[Question, ...] = (
     Question(
