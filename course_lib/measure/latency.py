@@ -187,8 +187,11 @@ class LatencyCurve:
             f"beyond L{last.level} ({in_bytes(last.size_bytes)} by the system)."
         )
 
-    def table(self) -> Table:
-        """Return the plateaus beside what the system says of its caches."""
+    def table(self, huge: LatencyCurve | None = None) -> Table:
+        """Return the plateaus beside what the system says of its caches.
+
+        huge: the same walk in pages of 2 MiB, which tells why this one leaves a plateau early.
+        """
         plateaus = self.plateaus()
         first = plateaus[0].nanoseconds if plateaus else math.nan
         rows = tuple(
@@ -205,27 +208,32 @@ class LatencyCurve:
         columns = ("level", "size by the system (KiB)", "latency (ns)", against, "climbs at about (KiB)")
         caption = f"Latency of one read, {self._pages_in_words()}"
         ends = (self.where_it_ends,) if self.where_it_ends else ()
-        said = (*self.notes, *self._slopes(), *self._early(plateaus), *ends)
+        said = (*self.notes, *self._slopes(), *self._early(plateaus, huge), *ends)
         return Table(columns, rows, caption, notes=said)
 
     def _slopes(self) -> Iterator[str]:
         for cache in self._sloping(self._flat_runs()):
             yield f"L{cache.level} has no plateau of its own: the curve climbs all the way through it."
 
-    def _early(self, plateaus: Sequence[Plateau]) -> Iterator[str]:
+    def _early(self, plateaus: Sequence[Plateau], huge: LatencyCurve | None) -> Iterator[str]:
         """Say where the curve leaves a plateau long before its cache is full, and what may be the cause."""
         part = (
             "you have only a part of that cache (a virtual machine, or a cache divided among groups of cores)"
         )
-        pages = 'the TLB does not keep the addresses of so many pages (compare measure("huge"))'
-        causes = part if self.pages == "huge" and not self.notes else f"{pages}, or {part}"
+        pages = "the TLB does not keep the addresses of so many pages"
+        alone = self.pages == "huge" and not self.notes
+        either = f'{pages} (compare measure("huge")), or {part}'
         last = max((cache.size_bytes for cache in self.caches), default=None)
         for one in plateaus:
             if one.edge_bytes and one.size_bytes and one.edge_bytes * SHARE < one.size_bytes:
+                cause = f"It may be that {part if alone else either}"
+                if huge and not huge.notes:
+                    stays = huge.at(SHARE * one.edge_bytes) <= CLIMB * one.nanoseconds
+                    cause = f"In 2 MiB pages it stays: {pages}" if stays else f"In 2 MiB pages, too: {part}"
                 yield (
                     f"The curve leaves {one.name} at about {in_bytes(one.edge_bytes, 2)}, long before the "
-                    f"{in_bytes(one.size_bytes)} that the system tells of {one.level}. It may be that "
-                    f"{causes}{'; then what follows is memory' if one.size_bytes == last else ''}."
+                    f"{in_bytes(one.size_bytes)} that the system tells of {one.level}. "
+                    f"{cause}{'; then what follows is memory' if one.size_bytes == last else ''}."
                 )
 
     def _pages_in_words(self) -> str:

@@ -187,10 +187,17 @@ class CacheCounts(Shown):
             f"Read from behind {self.name(-1)}, the last level simulated: {read}; written back to there: "
             f"{written} (lines still dirty in a cache not counted)."
         )
+        left_out = (
+            "Addresses are not translated: a real L2 is indexed by physical ones, which 4 KiB pages shuffle."
+        )
         assumed = [self.name(n) for n, level in enumerate(self.levels) if level.is_assumed]
         if not assumed:
-            return (moved,)
-        return (moved, f"This system does not tell the ways of {', '.join(assumed)}: 8 are assumed.")
+            return (moved, left_out)
+        return (
+            moved,
+            left_out,
+            f"This system does not tell the ways of {', '.join(assumed)}: 8 are assumed.",
+        )
 
 
 # -- the simulation ------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ FMA = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
 ARITHMETIC = re.compile(r"^v?(?:add|sub|mul|div|fn?m(?:add|sub)(?:132|213|231))([ps])([sd])$")
 ARM_ARITHMETIC = re.compile(r"^fn?m(?:la|ls|add|sub|ul)$|^f(?:add|sub|div)$")
 ARM_ELEMENT = re.compile(r"\bv\d+\.\d+([sd])\b|\b([sd])\d+\b")
+PLACE = re.compile(rf"{VECTOR_REGISTER.pattern}|-?\d*\(%rsp\)")  # where a sum may be
 STACK = re.compile(r"[(\[]%?r?sp\b")
 #: How an x86 instruction ends tells what it works on: packed (p) or one (s), float32 (s) or float64 (d).
 ELEMENT = {"s": ("float32", 32), "d": ("float64", 64)}
@@ -67,7 +68,7 @@ def loop_costs(dispatchers: Mapping[str, Any]) -> Table:
     """Return what a turn of each function's hot loop costs: instructions, loads and FMAs, also per operation.
 
     Loads include the broadcasts; "loads / FMA" is what a core with two loads and two FMAs a cycle must keep
-    below 1. Spills are counted as loads and stores, too.
+    below 1. Chains are the sums that do not wait for each other. Spills are counted as loads and stores, too.
     """
     loops = _hot_loops(dispatchers)
     columns = (
@@ -75,6 +76,7 @@ def loop_costs(dispatchers: Mapping[str, Any]) -> Table:
         "vector bits",
         "instructions",
         "FMAs",
+        "chains",
         "loads",
         "of these broadcasts",
         "loads / FMA",
@@ -89,7 +91,7 @@ def _costs(loop: Loop) -> tuple[str, ...]:
     per_fma = loop.n_loads / loop.n_fma if loop.n_fma else math.nan
     return (
         str(loop.vector_bits or "scalar"),
-        *map(str, (loop.n_instructions, loop.n_fma, loop.n_loads, loop.n_broadcasts)),
+        *map(str, (loop.n_instructions, loop.n_fma, chains(loop), loop.n_loads, loop.n_broadcasts)),
         digits(per_fma, 2),
         digits(loop.flops_per_instruction),
         digits(loop.bytes_per_flop if loop.flops else math.nan, 2),
@@ -130,6 +132,32 @@ def verdict(loop: Loop) -> str:
 def spills(loop: Loop) -> int:
     """Return how many instructions of the loop move a floating-point register to or from the stack."""
     return sum(1 for line in _lines(loop) if STACK.search(line) and VECTOR_REGISTER.search(line))
+
+
+def chains(loop: Loop) -> int:
+    """Return how many sums the loop keeps: FMAs of which none waits for one of another sum.
+
+    A sum may wander from register to register, and through places on the stack.
+    """
+    sums: dict[str, int] = {}  # where each is now
+    for turn in range(2):  # in the second one a sum is known by what the first has left
+        extended = set()
+        for n, line in enumerate(_lines(loop)):
+            name, _, operands = line.strip().partition(" ")
+            places = [found[0] for found in PLACE.finditer(operands)]
+            if not places:
+                continue
+            is_x86 = "%" in line  # AT&T's order: what is written is named last, by ARM first
+            to = places[-1 if is_x86 else 0]
+            carried = next((sums[place] for place in places if place in sums), None)
+            if FMA.match(name):
+                sums[to] = carried if carried is not None else n + turn * len(loop.lines)
+                extended.add(sums[to])
+            elif "mov" in name and len(places) > 1 and places[0] in sums:
+                sums[to] = sums[places[0]]
+            elif not (operands.endswith((")", "]")) or name.startswith("st")):  # a store overwrites no sum
+                sums.pop(to, None)
+    return len(extended)
 
 
 def _width(loop: Loop) -> str:

@@ -121,10 +121,10 @@ def test_a_miss_costs_no_more_where_a_set_has_many_ways():
 def test_table_names_levels_arrays_and_bytes():
     trace = traces.loops("ikj", 64, 64, 64)
     text = str(simulate(trace, [Level(8192, 4), Level(64 * 1024, None, name="shared")]).table())
-    assert "L1, 8 KiB, 4 ways, 64-byte lines" in text
-    assert "shared, 64 KiB, fully associative" in text
+    assert "L1, 8 KiB, 4 ways, 64-byte lines" in text and "shared, 64 KiB, fully associative" in text
     assert "in A" in text and "misses / FLOP" in text and "From memory" not in text
     assert "Read from behind shared, the last level simulated: 96 KiB; written back to there: " in text
+    assert "not translated" in text
 
 
 # -- levels of a machine -----------------------------------------------------------------------------------

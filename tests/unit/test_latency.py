@@ -62,8 +62,10 @@ def test_a_cache_of_which_one_has_only_a_part_is_said():
     assert "leaves L3 at about 13 MiB, long before the 512 MiB that the system tells of L3" in said
     assert "TLB" in said and "you have only a part of that cache" in said and "what follows is memory" in said
     assert "long before" not in str(made_up(THREE).table())
-    huge = replace(curve, pages="huge")
-    assert "TLB" not in str(huge.table()) and "only a part of that cache" in str(huge.table())
+    huge, flat = replace(curve, pages="huge"), made_up((*steps[:2], (2**40, 30.0)), caches)
+    for said in (str(huge.table()), str(curve.table(huge))):
+        assert "TLB" not in said and "only a part of that cache" in said
+    assert "it stays: the TLB" in str(curve.table(flat))
 
 
 def test_a_curve_that_ends_inside_the_last_cache_says_so():

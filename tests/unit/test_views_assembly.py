@@ -7,8 +7,9 @@ from course_lib import views
 
 SPILLING = """
 .LBB0_3:
-\tvmovapd\t64(%rsp), %ymm1
-\tvfmadd231pd\t%ymm1, %ymm2, %ymm3
+\tvmovapd\t96(%rsp), %ymm1
+\tvfmadd231pd\t(%rdi), %ymm2, %ymm1
+\tvfmadd213pd\t%ymm1, %ymm2, %ymm3
 \tvmovapd\t%ymm3, 96(%rsp)
 \tmovq\t8(%rsp), %rax
 \tjne\t.LBB0_3
@@ -39,14 +40,15 @@ def parse(monkeypatch):
 def test_the_verdict_in_words(parse):
     from course_lib.views import machine_code
 
-    for code, words in (
-        (AVX512, "512-bit vectors: 16 float32 at once, FMA: yes, spills: none"),
-        (SCALAR, "no vectors: one float64 at a time, FMA: no, spills: none"),
-        (SPILLING, "256-bit vectors: 4 float64 at once, FMA: yes, spills: 2 instructions"),
-        (NEON, "128-bit vectors: 4 float32 at once, FMA: yes, spills: none"),
-        (COPY, "no floating-point arithmetic, FMA: no, spills: none"),
+    for code, words, chains in (
+        (AVX512, "512-bit vectors: 16 float32 at once, FMA: yes, spills: none", 1),
+        (SCALAR, "no vectors: one float64 at a time, FMA: no, spills: none", 0),
+        (SPILLING, "256-bit vectors: 4 float64 at once, FMA: yes, spills: 2 instructions", 1),
+        (NEON, "128-bit vectors: 4 float32 at once, FMA: yes, spills: none", 1),
+        (COPY, "no floating-point arithmetic, FMA: no, spills: none", 0),
     ):
-        assert machine_code.verdict(parse(code).loops[0]) == words
+        loop = parse(code).loops[0]
+        assert (machine_code.verdict(loop), machine_code.chains(loop)) == (words, chains)
     shown = views.compare_assembly({"ijk": SCALAR, "ikj": AVX512})
     assert "ijk: no vectors: one float64 at a time; ikj: 512-bit vectors: 16 float32 at once" in shown.body
     assert shown.body.count("<pre") == 2 and "$64" in shown.body

@@ -12,7 +12,7 @@ from course_lib.grading.sources import plain_function
 QUESTIONS: tuple[Question, ...] = (
     Question(
         "04.conflict",
-        "A column of B (512 rows of 512 float64) does not stay in an L1 cache that has room for 768 lines. "
+        "A column of B (512 rows of 512 float64) does not stay in an L1 cache of 768 lines (48 KiB). "
         "With 513 columns it does. What kind of misses are those?",
         "conflict",
         "512 lines fit into 768 places. But rows 4096 bytes apart fall into one set again and again, and a "
