@@ -1,8 +1,8 @@
-"""Compilers that refuse arithmetic with arrays, for tasks that are to write the loops.
+"""A compiler that refuses arithmetic with arrays, for tasks that are to write the loops.
 
 Numba knows the type of all that it compiles, behind every name and in every helper. What multiplies two
 arrays does a part of the product for the learner, whatever loops stand around it. One number times a row
-leaves the innermost loop to NumPy: that far an answer may go where a task is not about each of the loops.
+leaves the innermost loop to NumPy: that far an answer may go.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from numba.core.typed_passes import NopythonTypeInference
 SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.pos, operator.neg)
 SCALING = (operator.mul, operator.imul, operator.truediv, operator.itruediv)
 NO_ARITHMETIC = (operator.is_, operator.is_not)
-TAKING = ("getitem", "static_getitem", "getiter", "getattr", "exhaust_iter")
-KEEPING = {types.List: "a list", types.DictType: "a dict", types.Set: "a set"}
 ARITHMETIC = (pow, divmod)  # beside NumPy's functions, of what is called
+INSTEAD = "write the loops; one number times a row is as far as a slice may go"
 
 
 class NotByHand(Exception):
@@ -34,22 +33,12 @@ class NotByHand(Exception):
 class Rows(CompilerBase):
     """Numba's compiler, but arrays are only added up, or multiplied by one number."""
 
-    instead = "write the loops; one number times a row is as far as a slice may go"
-    taken = SUMS, SCALING
-
     def define_pipelines(self) -> list[PassManager]:
         """Look at the arithmetic once all types are known, and before any of it is put together."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.add_pass_after(_Look, NopythonTypeInference)
         passes.finalize()
         return [passes]
-
-
-class Numbers(Rows):
-    """Numba's compiler, but nothing is computed with arrays, nor kept in lists and dicts: memory, too."""
-
-    instead = "this task is about each of the loops, so write them all and compute with single numbers"
-    taken = (), ()
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -61,24 +50,19 @@ class _Look(FunctionPass):
 
     def run_pass(self, state) -> bool:
         """Raise NotByHand for the first thing that is computed with arrays, or cannot be looked at."""
-        compiler = type(state.pipeline)
         for block in state.func_ir.blocks.values():
             for one in block.find_exprs():
                 kinds = [state.typemap[name.name] for name in one.list_vars()]
-                what = _fault(one, kinds, *compiler.taken)
+                what = _fault(one, kinds)
                 if what:
                     code = linecache.getline(one.loc.filename, one.loc.line).strip()
-                    raise NotByHand(f"Your answer {what} in `{code}`: {compiler.instead}.")
+                    raise NotByHand(f"Your answer {what} in `{code}`: {INSTEAD}.")
         return False
 
 
-def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
+def _fault(one, kinds: list) -> str:
     """Return what an expression with variables of these types does and may not do, "" if it may."""
     kinds = [kind.type if isinstance(kind, types.Optional) else kind for kind in kinds]
-    read = kinds if one.op == "call" else kinds[:1] if one.op in TAKING else []  # zip goes through a list
-    kept = [what for kind, what in KEEPING.items() if any(isinstance(each, kind) for each in read)]
-    if kept and not sums and getattr(kinds[0], "typing_key", None) not in (len, np.array):
-        return f"takes numbers from {kept[0]}"
     if one.op == "call":
         function, *given = kinds
         if isinstance(function, types.Dispatcher):
@@ -87,9 +71,9 @@ def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
         key = getattr(function, "typing_key", None)
         does, arrays = isinstance(key, np.ufunc) or key in ARITHMETIC, _arrays(given)
     else:
-        does = one.op in ("binop", "inplace_binop", "unary") and one.fn not in (*NO_ARITHMETIC, *sums)
+        does = one.op in ("binop", "inplace_binop", "unary") and one.fn not in (*NO_ARITHMETIC, *SUMS)
         arrays = _arrays(kinds)
-        scales = does and one.fn in scaling and len(arrays) == 1
+        scales = does and one.fn in SCALING and len(arrays) == 1
         does = does and not (scales and (arrays[0] is kinds[0] or one.fn is operator.mul))
     return "computes with whole arrays" if does and arrays else ""
 

@@ -110,7 +110,7 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
     guarded: Callable[[tuple], Outcome] | None = None
     if any(case.guard for case in cases):
         try:
-            guarded = runner.guarded(Code(guard(code.text, task.arithmetic), code.entry))
+            guarded = runner.guarded(Code(guard(code.text, task.by_hand), code.entry))
         except Exception as error:  # the text does not stand on its own: say so rather than guess
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     outcomes = _called_in_any_order(runner, cases) if task.oracle else {}
@@ -163,7 +163,7 @@ def _report_on_guarded_run(
 ) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
     outcome = guarded(clone(case.args))
-    if task.arithmetic and outcome.fault:
+    if task.by_hand and outcome.fault:
         if outcome.fault.kind == "NotByHand":
             return wrong(task, [outcome.fault.message])
         if "IndexError" not in outcome.fault.kinds and not runner.call(clone(case.args)).fault:
@@ -304,7 +304,7 @@ def _miscount(task: Task, case: Case, counted: Outcome, rng: np.random.Generator
             "What your function does on numbers that count cannot be followed: is the result a list of them?"
         )
     sentence = task.counts.judge(case.args, done.multiplications, done.additions)
-    sentence = sentence or task.counts.judge_order(counted.tape, args)
+    sentence = sentence or task.counts.judge_tiles(counted.tape, args)
     if sentence or got != want:
         return (
             sentence or "The operations it does on this input do not give the right result for other numbers."

@@ -26,9 +26,8 @@ import numpy as np
 
 from course_lib.grading import sources
 from course_lib.grading.launch import MOST_ROWS, Places, Shape, counts_of, plain_counts
-from course_lib.grading.tape import Memory, Tape, lines_of, moved, taped
+from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
-from course_lib.grading.vocabulary import NUMPY
 from course_lib.measure.inputs import changed
 
 LONGEST_CALL_S = 10.0
@@ -268,22 +267,17 @@ def uncompiled(function: Callable) -> Callable:
 
 @functools.cache
 def roomy() -> SimpleNamespace:
-    """Return what NumPy has, but new arrays have room for any number, and write down what is moved."""
+    """Return what NumPy has, but new arrays of floats have room for any number."""
 
     def with_room(make: Callable) -> Callable:
         def made(*args: Any, **words: Any) -> Any:
             array = make(*args, **words)
-            room = make in (np.zeros, np.empty, np.ones, np.full) and array.dtype.kind == "f"
-            array = array.astype(object) if room else array
-            is_memory = isinstance(array, np.ndarray) and array.dtype == object
-            return array.view(Memory) if is_memory else moved(array)
+            return array.astype(object) if array.dtype.kind == "f" else array
 
         return made
 
-    functions = {name: one for name, one in vars(np).items() if callable(one) and name in NUMPY}
-    made = {name: with_room(one) for name, one in functions.items() if not isinstance(one, type | np.ufunc)}
-    made["ndenumerate"] = lambda array: ((place, array[place]) for place in np.ndindex(array.shape))
-    return SimpleNamespace(**{**vars(np), **made})
+    makers = (np.zeros, np.empty, np.ones, np.full)
+    return SimpleNamespace(**{**vars(np), **{one.__name__: with_room(one) for one in makers}})
 
 
 def frames_in(error: BaseException, file: str) -> list[tuple[FrameType, int]]:

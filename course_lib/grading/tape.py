@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-INPUT, CONSTANT, ADD, SUBTRACT, MULTIPLY, LOAD, STORE = range(7)
-MOVES = (LOAD, STORE)
+INPUT, CONSTANT, ADD, SUBTRACT, MULTIPLY = range(5)
 OPERATIONS: dict[int, Callable] = {ADD: operator.add, SUBTRACT: operator.sub, MULTIPLY: operator.mul}
 MOST_LINES = 2_000_000
 PRIME = 2**61 - 1
@@ -45,8 +44,7 @@ class BadTape(ValueError):
 class Tape:
     """A straight-line program: line n has an operation `codes[n]` on the lines `left[n]` and `right[n]`.
 
-    An INPUT has the number of the input in `left`, a CONSTANT its place in `constants`. A LOAD or a STORE, of
-    one number of an array, has what was moved in `left`.
+    An INPUT has the number of the input in `left`, a CONSTANT its place in `constants`.
     """
 
     codes: list[int] = field(default_factory=list)
@@ -129,39 +127,6 @@ class Operand:
         return repr(self)
 
 
-class Memory(np.ndarray):
-    """An array of operands that writes down each one that is loaded or stored; its views do, too."""
-
-    flat = property(np.ndarray.ravel)
-
-    def __getitem__(self, place: Any) -> Any:
-        return moved(super().__getitem__(place))
-
-    def __setitem__(self, place: Any, value: Any) -> None:
-        values = np.array(value, dtype=object)
-        values.flat = [moved(one, STORE) for one in values.flat]
-        super().__setitem__(place, values)
-
-    def fill(self, value: Any) -> None:
-        self[...] = value
-
-    def item(self) -> Any:
-        return self.flat[0]
-
-    def take(self, place: Any, *_: Any, **__: Any) -> Any:
-        return self.flat[place]
-
-    def max(self, *_: Any, **__: Any) -> Any:
-        return self.flat[0] if self.size == 1 else super().max()  # which cannot compare them
-
-    min = max
-
-
-def moved(value: Any, code: int = LOAD) -> Any:
-    """Return an operand again, as one that was loaded or stored; all else as it is."""
-    return Operand(value._tape, value._tape.write(code, value._line)) if isinstance(value, Operand) else value
-
-
 HERE = "on the numbers that count your operations only +, - and * work"
 NEEDS_A_VALUE = f"{HERE}: what is done must not depend on their values"
 #: What operands refuse: a sentence, and the methods by which Python or NumPy would ask for it.
@@ -198,7 +163,7 @@ def taped(value: Any, tape: Tape) -> Any:
         operands = np.empty(value.shape, dtype=object)
         for place in np.ndindex(value.shape):
             operands[place] = taped(float(value[place]), tape)
-        return operands.view(Memory)
+        return operands
     if isinstance(value, list | tuple):
         return type(value)(taped(item, tape) for item in value)
     if not isinstance(value, float):
@@ -242,9 +207,6 @@ def count(tape: Tape) -> Count:
         if code in (INPUT, CONSTANT):
             known.append(None if code == INPUT else _residue(tape.constants[left]))
             continue
-        if code in MOVES:
-            known.append(known[left])
-            continue
         a, b = known[left], known[right]
         number = None
         if a is not None and b is not None:
@@ -281,8 +243,6 @@ def _values(tape: Tape, args: tuple) -> list[int]:
             values.append(inputs[left])
         elif code == CONSTANT:
             values.append(_residue(tape.constants[left]))
-        elif code in MOVES:
-            values.append(values[left])
         else:
             values.append(OPERATIONS[code](values[left], values[right]) % PRIME)
     return values
@@ -293,14 +253,6 @@ def multiplies_nothing_else(tape: Tape, A: np.ndarray, B: np.ndarray) -> bool:
     formed = _formed(tape, A, B)
     complete = len({tuple(one.values()) for one in formed}) == A.size * B.shape[1]
     return complete and len(formed) == count(tape).multiplications
-
-
-def loop_orders(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[str]:
-    """Return the orders of three loops in which each A[i, k] B[k, j] is formed once, outermost first."""
-    formed = _formed(tape, A, B)
-    loops = map("".join, itertools.permutations("kij"))
-    once = len(formed) == A.size * B.shape[1]
-    return [order for order in loops if once and _is_nested(formed, order)]
 
 
 def goes_by_tiles(tape: Tape, A: np.ndarray, B: np.ndarray, rows: int) -> bool:
@@ -315,13 +267,6 @@ def goes_by_tiles(tape: Tape, A: np.ndarray, B: np.ndarray, rows: int) -> bool:
     formed = _formed(tape, A, B)
     done = [_in_turns(formed, first, rows, K * N, min(K, N) >= WIDE) for first in (0, M % rows)]
     return any(done) and len(formed) < (M + rows) * K * N
-
-
-def apart(tape: Tape, A: np.ndarray, B: np.ndarray) -> int:
-    """Return how many products there are at most from the first to the last one of a number of B."""
-    first: dict[tuple[int, int], int] = {}
-    places = ((place, (one["k"], one["j"])) for place, one in enumerate(_formed(tape, A, B), start=1))
-    return max((place - first.setdefault(number, place - 1) for place, number in places), default=0)
 
 
 def _in_turns(formed: list[dict[str, int]], first: int, rows: int, products: int, wide: bool) -> bool:
@@ -353,43 +298,12 @@ def _near(work: list[dict[str, int]]) -> bool:
 def _formed(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[dict[str, int]]:
     """Return i, k and j of each A[i, k] B[k, j], in the order in which they are formed."""
     (M, K), N = A.shape, B.shape[1]
-    formed, moved = [], _moved_from(tape)
+    formed = []
     for code, *pair in zip(tape.codes, tape.left, tape.right, strict=True):
-        a, b = sorted(moved[line] for line in pair)  # the inputs are on the first lines, in a row
+        a, b = sorted(pair)  # the inputs are on the first lines, in a row
         if code == MULTIPLY and a < M * K <= b < M * K + K * N and a % K == (b - M * K) // N:
             formed.append({"i": a // K, "k": a % K, "j": (b - M * K) % N})
     return formed
-
-
-def _moved_from(tape: Tape) -> list[int]:
-    """Return for each line where its number comes from: by loads and stores it stays the same number."""
-    origins: list[int] = []
-    for line, (code, left) in enumerate(zip(tape.codes, tape.left, strict=True)):
-        origins.append(origins[left] if code in MOVES else line)
-    return origins
-
-
-def moves_too_much(tape: Tape, A: np.ndarray, B: np.ndarray) -> str | None:
-    """Return a sentence unless each number of B is loaded once, and sums leave and enter no array on the way.
-
-    A sum that is complete may be put into an array, and copied from there into the result.
-    """
-    moves = [*zip(tape.codes, _moved_from(tape), strict=True)]
-    loads = Counter(origin for code, origin in moves if code == LOAD and A.size <= origin < A.size + B.size)
-    if len(loads) < B.size or loads.total() > B.size:
-        return TWICE
-    of_sums = sum(code in MOVES and tape.codes[origin] in OPERATIONS for code, origin in moves)
-    return STORED if of_sums > 3 * len(A) * B.shape[1] else None
-
-
-def _is_nested(formed: list[dict[str, int]], order: str) -> bool:
-    """Whether numbers change as in loops of this order: what an outer loop has left does not come again."""
-    places = [tuple(one[loop] for loop in order) for one in formed]
-    return all(
-        len({place[:depth] for place in places})
-        == sum(1 for _ in itertools.groupby(place[:depth] for place in places))
-        for depth in (1, 2)
-    )
 
 
 def whole(value: Any, rng: np.random.Generator) -> Any:
@@ -421,14 +335,6 @@ OTHER_NUMBERS = (
     "It multiplies other numbers than those of A and B, or not all of these: multiply each A[i, k] by "
     "B[k, j] as they are, so that it can be seen when."
 )
-TWICE = (
-    "It reads a number of the panel, or of a copy of it, once for each row: read single numbers, each once, "
-    "into a local variable, and use it for all rows of the tile. That is what the tile is for."
-)
-STORED = (
-    "While k runs it adds to a number of an array: each step loads it and stores it. Keep the four sums in "
-    "local variables while k runs, then store them."
-)
 NO_TILES = (
     "It does not go by tiles of {} rows: work on all rows of a tile in turns, so that a number of B "
     "that was read once, or lies in the cache, serves all of them."
@@ -440,18 +346,15 @@ class CountsOperations:
     """On counting operands the answer does exactly this many operations; None leaves one free.
 
     `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
-    numbers that the answer must multiply out on its way, up to their signs; in the `order` of three loops,
-    outermost first, it forms those of a matrix product, or by tiles of so many rows (`tile`), or all those of
-    a number of B, loaded once, among so many (`apart`). Inputs of at most `most_numbers` are looked at.
+    numbers that the answer must multiply out on its way, up to their signs; those of a matrix product it
+    forms by tiles of so many rows (`tile`). Inputs of at most `most_numbers` are looked at.
     """
 
     multiplications: Callable[..., int] | None = None
     additions: Callable[..., int] | None = None
     whose: str = "of the definition"
     products: Callable[..., list[int]] | None = None
-    order: str = ""
     tile: int = 0
-    apart: int = 0
     most_numbers: int = LARGEST
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
@@ -465,19 +368,11 @@ class CountsOperations:
                 return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
         return None
 
-    def judge_order(self, tape: Tape, args: tuple) -> str | None:
-        """Return a sentence if the products of two matrices are not formed in the order that is asked for."""
-        if (self.tile or self.apart or self.order) and not multiplies_nothing_else(tape, *args):
+    def judge_tiles(self, tape: Tape, args: tuple) -> str | None:
+        """Return a sentence if the products of two matrices are not formed tile by tile as is asked for."""
+        if self.tile and not multiplies_nothing_else(tape, *args):
             return OTHER_NUMBERS
-        if self.tile and not goes_by_tiles(tape, *args, self.tile):
-            return NO_TILES.format(self.tile)
-        if self.apart:
-            return TWICE if apart(tape, *args) > self.apart else moves_too_much(tape, *args)
-        found = loop_orders(tape, *args) if self.order else [""]
-        if self.order in found:
-            return None
-        runs = f"The loops run over {', '.join(found[0])}" if found else "No three loops form the products"
-        return f"{runs}; this task wants {', '.join(self.order)}, outermost first."
+        return NO_TILES.format(self.tile) if self.tile and not goes_by_tiles(tape, *args, self.tile) else None
 
     def judge_products(self, args: tuple, formed: set[int]) -> str | None:
         """Return a sentence if some product that is asked for is not among those that were formed."""
@@ -511,7 +406,7 @@ def _check(tape: Tape) -> None:
         elif code == INPUT:
             good = left >= 0
         else:
-            good = (code in OPERATIONS or code in MOVES) and 0 <= left < n and 0 <= right < n
+            good = code in OPERATIONS and 0 <= left < n and 0 <= right < n
         if not good:
             raise BadTape(f"line {n} has the operation {code} on {left} and {right}")
 

@@ -117,8 +117,8 @@ class Task:
     shape.
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
-    `arithmetic` names the compiler of array_arithmetic that refuses what is computed with arrays, in the
-    guarded run. With an `oracle` the first argument of each case is its key.
+    `by_hand` says that the guarded run refuses what is computed with arrays (array_arithmetic). With an
+    `oracle` the first argument of each case is its key.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: its language is KERNEL,
     and `reference` gives what the result argument must be afterwards.
     """
@@ -139,7 +139,7 @@ class Task:
     lookalikes: Mapping[str, Callable] = field(default_factory=dict)
     launch: Launch | None = None
     oracle: Oracle | None = None
-    arithmetic: str = ""
+    by_hand: bool = False
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')

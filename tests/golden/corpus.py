@@ -5,7 +5,8 @@
     handed_in.tar.xz  the attacked class of assignment 01 as it was handed in: attackers and three honest
     class.json.xz     its grades under two seeds: each task's points, state, first line, manual look
 
-A grade that changes on purpose is written down in `changed.tsv` with its reason, and nowhere else.
+A grade that changes on purpose is written down in `changed.tsv` with its reason, and nowhere else; of a task
+that has left a line there, `*` for all names, says why.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ HERE = Path(__file__).resolve().parent
 
 
 def answers() -> Iterator[dict[str, Any]]:
-    """Yield every recorded answer."""
+    """Yield every recorded answer to a task that is still there."""
+    left = {task for task, name in changed() if name == "*"}
     with lzma.open(HERE / "answers.jsonl.xz", "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
+        yield from (one for one in map(json.loads, file) if one["task"] not in left)
 
 
 def text_of(task: str, name: str) -> str:

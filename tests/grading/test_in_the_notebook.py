@@ -32,7 +32,7 @@ def test_no_answer_and_every_stub_is_not_started(capsys):
         assert (report.points, report.started, report.passed) == (0.0, False, False)
         assert "Not started: write `matmul`" in capsys.readouterr().out
     for task in registry.tasks():
-        compiled = task.id in ("02.order", "02.matmul", "02.fast", "02.bug")
+        compiled = task.id in ("02.matmul", "02.fast", "02.bug")
         head = "from numba import njit\n@njit\n" if compiled else ""
         for body in ("raise NotImplementedError()", "...", "pass", "return ..."):
             stub = load(f"{head}def {task.entry}(*args):\n    {body}\n", task.entry)
@@ -42,12 +42,12 @@ def test_no_answer_and_every_stub_is_not_started(capsys):
 
 
 def test_hints_come_one_by_one_from_a_question_to_nearly_the_line():
-    first, second, third, again = (hint("02.roofline") for _ in range(4))
+    first, second, third, again = (hint("02.change") for _ in range(4))
     assert [note.head[:11] for note in (first, second, third, again)] == [
         f"Hint {number} of 3" for number in (1, 2, 3, 3)
     ]
     assert "a question" in first.head and "?" in first.body
-    assert 'Call `hint("02.roofline")` again for the idea.' in first.body
+    assert 'Call `hint("02.change")` again for the idea.' in first.body
     assert "That was the last hint." in third.body
     assert "<code" in first._repr_html_()
     for task in registry.tasks():

@@ -61,7 +61,7 @@ def test_reading_ends_soon_whatever_is_read():
     doubling = "\n".join(f"def a{n + 1}(panel):\n    return a{n}(a{n}(panel))" for n in ranges)
     tables = "X0 = 1\n" + "\n".join(f"X{n + 1} = X{n} + X{n}" for n in ranges)
     calls = f"BIG = ({'1,' * 5000})\nx = ({('pow(' * 45 + 'BIG[0]' + ',2)' * 45 + ',') * 50})"
-    rules = [rule for id in ("04.tile", "02.order", "07.bmm") for rule in registry.task(id).rules]
+    rules = [rule for id in ("02.matmul", "07.bmm") for rule in registry.task(id).rules]
     for made in (doubling, tables, calls, "x = " + "-" * 5000 + "1", "x = " + "(" * 99 + ")" * 99, "x = 1\0"):
         for end in ("def f(A, panel):\n    return a90(X90)", "f = a90", ""):
             whole = f"def a0(panel): return panel[0]\n{made}\n{end}\n"

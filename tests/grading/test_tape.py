@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -132,18 +131,6 @@ def test_a_print_that_was_left_in_tells_nothing_and_a_copy_is_no_work():
     assert len(written.codes) == 2
 
 
-def test_loads_and_stores_of_single_numbers_are_written_down_whatever_does_them():
-    written = Tape()
-    (A,) = taped((np.ones((2, 3)),), written)
-    kept = A.flat[1] + 0, A[:, 1:2][0].item(), A.take(1), *A.T[:, 1]
-    assert written.codes.count(tape.LOAD) == 6
-    A[:, 0], A.flat[4] = kept[1:3], kept[0]
-    A[0].fill(kept[0])
-    assert written.codes.count(tape.STORE) == 4
-    assert count(written) == Count(0, 0)
-    assert replay(written, lines_of(A), (np.arange(6.0).reshape(2, 3),)) == [1, 1, 1, 1, 1, 5]
-
-
 def test_what_is_no_straight_line_program_is_refused():
     for written in (
         Tape([tape.ADD], [0], [0]),  # adds itself
@@ -224,51 +211,3 @@ def test_digits_cannot_be_cut_off_a_number_that_holds_two():
     assert load(text, "f")([a, b, c]) == [a * c, a * b]
     counted = InProcess(load(text, "f")).count(([a, b, c],))
     assert replay(counted.tape, counted.value, ([a, b, c],)) == [int(a * (b + c)), 0]
-
-
-#: Products in C, and in which orders of loops they are formed.
-NESTS = (
-    ("for k in range(K):\n for i in range(M):\n  for j in range(N): C[i, j] += A[i, k] * B[k, j]", ["kij"]),
-    ("for i in range(M):\n for j in range(N):\n  for k in range(K): C[i, j] += A[i, k] * B[k, j]", ["ijk"]),
-    ("for x in range(K):\n c = A[:, x]\n for y in range(M): C[y] += c[y] * B[x]", ["kij"]),
-    ("for k in range(0):\n pass\nfor i in range(M): C[i] += A[i] @ B", ["ijk"]),
-    (
-        "for k in range(K):\n for i in range(M):\n  for j in range(N): C[i, j] -= -A[i, k] * B[k, j]",
-        [],
-    ),
-    ("for k in range(K):\n for i in range(M):\n  for j in range(N): A[i, k] * B[k, j]\nC = A @ B", []),
-    ("for k in (1, 0, 1):\n for i in range(M):\n  for j in range(N): C[i, j] += A[i, k] * B[k, j]", []),
-)
-
-
-def test_the_order_of_loops_is_read_off_the_products_that_are_formed():
-    A, B = np.ones((3, 2)), np.ones((2, 4))
-    for nest, orders in NESTS:
-        written = Tape()
-        names = {"M": 3, "K": 2, "N": 4, "C": np.zeros((3, 4), object)}
-        exec(nest, names | dict(zip("AB", taped((A, B), written), strict=True)))
-        assert tape.loop_orders(written, A, B) == orders, nest
-
-
-def test_compiled_loops_in_another_order_are_told_so(judged):
-    text = """
-        import numpy as np
-        from numba import njit
-
-        @njit
-        def add(C, A, B, {0}):
-            for {1} in range({4[1]}):
-                for {2} in range({4[2]}):
-                    C[i, j] += A[i, k] * B[k, j]
-
-        @njit
-        def matmul_kij(A, B):
-            C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
-            for {0} in range({4[0]}):
-                add(C, A, B, {0})
-            return C
-    """
-    sizes = {"i": "A.shape[0]", "k": "A.shape[1]", "j": "B.shape[1]"}
-    for order, passed in (("kij", True), ("kji", False)):
-        report = judged("02.order", dedent(text).format(*order, order, [sizes[one] for one in order]))
-        assert report.passed == passed and ("run over k, j, i;" in str(report)) != passed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from course_lib.grading.compare import Mismatch, close_product, describe, exact
+from course_lib.grading.compare import Mismatch, close, close_product, describe, exact
 from course_lib.grading.language import Language
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, SpeedRule, Task
@@ -409,61 +409,111 @@ PACK = Task(
 )
 
 
-# --- 04.tile: four rows of C in local variables, so that a number of B is read once for all of them ---------
+# --- 04.shape: the tile to which registers, latency and loads leave most of the peak ------------------------
+
+LENGTHS = (1, 2, 4, 8)  # registers that a row of the tile may have
 
 
-def tile(A: np.ndarray, panel: np.ndarray) -> np.ndarray:
-    """Return A (4, K) times the panel (K, NR), in the dtype of A."""
-    return product(A, panel)
+def best_tile(registers: int, in_flight: int, loads: float) -> tuple[int, int, float]:
+    """Return (MR, n, share of the peak) of the best tile; of equal shares the one with fewest loads an FMA.
+
+    A sum can be used `in_flight` slots after its FMA began, and `loads` loads begin in a slot.
+    """
+    return _best_tile(registers, in_flight, loads)
 
 
-def _tiles(rng: np.random.Generator) -> Iterator[Case]:
-    for K, NR, dtype in ((3, 8, "float64"), (1, 1, "float64"), (7, 5, "float64"), (16, 16, "float32")):
-        yield Case(pair(rng, 4, K, NR, dtype), f"{dtype}, K = {K}, NR = {NR}", guard=True)
-    yield Case(pair(rng, 4, 0, 6), "K = 0: an empty sum is 0", guard=True)
-    K, NR = (int(n) for n in rng.integers(20, 60, 2))
-    yield Case(pair(rng, 4, K, NR, "float32"), f"float32, K = {K}, NR = {NR}", guard=True)
-    yield Case(pair(rng, 4, 4, 9), "K = 4: the panel is as large as the result", guard=True)
-    yield Case(zero_meets_inf(rng, 4), "0 meets inf in every row, from either side: NaN", guard=True)
-    A, panel = pair(rng, 8, 9, 12)
-    yield Case((A[::2, :], panel[:, ::2]), "views: every 2nd row, every 2nd column", guard=True)
-    yield Case(pair(rng, 4, 3, 0), "NR = 0: no columns, and none to store", guard=True)
+def _best_tile(
+    registers: int,
+    in_flight: int,
+    loads: float,
+    beside: Callable[[int], int] = lambda n: n + 1,
+    loaded: Callable[[int, int], int] = lambda MR, n: MR + n,
+    lengths: tuple[int, ...] = LENGTHS,
+) -> tuple[int, int, float]:
+    """Return the best tile with `beside` registers beside the sums and `loaded` loads for each k."""
+    shares = {
+        (MR, n): MR * n / max(MR * n, in_flight, loaded(MR, n) / loads)
+        for n in lengths
+        for MR in range(1, registers + 1)
+        if MR * n + beside(n) <= registers
+    }
+    MR, n = max(shares, key=lambda tile: (shares[tile], -loaded(*tile) / math.prod(tile)))
+    return MR, n, shares[MR, n]
 
 
-READ_AT_ONCE = 4  # of the panel's numbers, which wait for their four products
+def _cores(rng: np.random.Generator) -> Iterator[Case]:
+    for core, what in (
+        ((30, 8, 1.0), "30 registers: two of 32 are taken"),
+        ((16, 8, 1.0), "16 registers"),
+        ((32, 8, 1.0), "32 registers"),
+        ((16, 16, 1.0), "a long latency"),
+        ((16, 16, 0.5), "a long latency, and few loads"),
+        ((32, 40, 1.0), "more in flight than there are registers"),
+        ((32, 10, 0.25), "a load for four FMAs"),
+        ((64, 8, 1.0), "64 registers"),
+        ((3, 4, 2.0), "room for one sum"),
+    ):
+        yield Case(core, what)
+    for registers in (16, 16, 32, 32, *map(int, rng.integers((8, 20, 40), (16, 30, 64)))) * 2:
+        core = (registers, 0, 1.0)
+        while not core[1] or not _is_sure(*core):
+            in_flight = int(rng.integers(3, 10)) * int(rng.integers(1, 5))
+            core = (registers, in_flight, round(round(float(rng.uniform(0.1, 1.3)), 2) + 0.003, 3))
+        yield Case(core, f"{core[0]} registers, {core[1]} in flight, {core[2]} loads a slot")
 
 
-TILE = Task(
-    id="04.tile",
-    title="Four rows at once",
-    points=2,
-    difficulty=2,
-    minutes=15,
-    cases=_tiles,
-    reference=tile,
-    comparison=close_product(),
-    rules=LOOPS_ONLY,
-    arithmetic="Numbers",
-    counts=CountsOperations(apart=READ_AT_ONCE * 4),
+def _is_sure(registers: int, in_flight: int, loads: float) -> bool:
+    """Whether no rounding decides which tile is best: another length of rows has 1 % less, or all of it."""
+    fit = [n for n in LENGTHS if 2 * n < registers]
+    *_, second, best = sorted(_best_tile(registers, in_flight, loads, lengths=(n,))[2] for n in fit)
+    return second == best == 1 or second < 0.99 * best
+
+
+SHAPE = Task(
+    id="04.shape",
+    title="The shape of a tile",
+    points=3,
+    difficulty=3,
+    minutes=25,
+    cases=_cores,
+    reference=best_tile,
+    comparison=close(rtol=1e-9, parts=("MR", "n", "share of the peak")),
+    rules=(Language(("math", "numpy", "itertools")),),
     lookalikes={
-        "One row of the tile is wrong and the others are right: look at its index and its local sum.": (
-            lambda got, A, panel: _wrong_rows(got, A, panel) == 1
+        "The number of A that is broadcast needs a register, too.": (
+            lambda *core: _best_tile(*core, beside=lambda n: n)
         ),
-        **PRODUCT_SLIPS,
+        "Beside the sums the row of the panel needs n registers: it is used by all rows of the tile.": (
+            lambda *core: _best_tile(*core, beside=lambda n: 1)
+        ),
+        "Your sums and what stands beside them need more registers than there are.": (
+            lambda got, registers, in_flight, loads: (got[0] + 1) * got[1] >= registers
+        ),
+        "A row of the tile has 1, 2, 4 or 8 registers; return (MR, n, share), the number of rows first.": (
+            lambda got, *core: got[1] not in LENGTHS or (*got[1::-1],) == best_tile(*core)[:2] != (*got[:2],)
+        ),
+        "And the latency? Each sum has one FMA in a step of k, and the next one waits until it is there.": (
+            lambda registers, in_flight, loads: _best_tile(registers, 1, loads)
+        ),
+        "And the loads? A step of k takes as long as they do, if they take longest.": (
+            lambda registers, in_flight, loads: _best_tile(registers, in_flight, math.inf)
+        ),
+        "A number of A that is broadcast is loaded as well: MR loads beside the n of the panel's row.": (
+            lambda *core: _best_tile(*core, loaded=lambda MR, n: n)
+        ),
+        "Another tile has the same share and loads less for an FMA.": (
+            lambda got, *core: math.isclose(got[2], best_tile(*core)[2])
+        ),
     },
     hints=(
-        "For one k and one j: which number do all four rows need, and which four do they not share?",
-        "Read panel[k, j] once into a local b. Row r adds A[r, k] * b to its own local sum.",
-        "b = panel[k, j]; c0 += A[0, k] * b; c1 += A[1, k] * b; … and after the loop over k: "
-        "C[0, j], C[1, j], C[2, j], C[3, j] = c0, c1, c2, c3",
+        "How many registers does a tile of MR rows need in all? And how many slots does one step of k take "
+        "at least: for its FMAs, for its loads, and until the same sums may be used again?",
+        "MR * n + n + 1 registers. A step takes MR * n slots for the FMAs, (MR + n) / loads for the loads, "
+        "and at least in_flight: the longest of the three counts, and MR * n over it is the share.",
+        "For n in (1, 2, 4, 8), for MR from 1 while MR * n + n + 1 <= registers: share = MR * n / "
+        "max(MR * n, in_flight, (MR + n) / loads); take the largest (share, -(MR + n) / (MR * n)).",
     ),
 )
-
-
-def _wrong_rows(got: np.ndarray, A: np.ndarray, panel: np.ndarray) -> int:
-    want = product(A, panel)
-    with np.errstate(invalid="ignore"):
-        return int((~np.isclose(got, want, rtol=1e-3, equal_nan=True)).any(axis=1).sum())
 
 
 # --- 04.edge: tiles of four rows, and what goes wrong where fewer are left ----------------------------------
@@ -495,7 +545,7 @@ EDGE = Task(
     reference=product,
     comparison=close_product(),
     rules=LOOPS_ONLY,
-    arithmetic="Rows",
+    by_hand=True,
     counts=CountsOperations(tile=4, most_numbers=1000),
     lookalikes={
         "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
@@ -566,7 +616,7 @@ FAST = Task(
     reference=reference,
     comparison=close_product(),
     rules=LOOPS_ONLY,
-    arithmetic="Rows",
+    by_hand=True,
     speed=SpeedRule(
         baseline=loops("matmul_ikj", "ikj", '(fastmath={"contract", "reassoc"})'),
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),
@@ -596,4 +646,4 @@ FAST = Task(
 
 
 #: In the order of the chapter.
-TASKS = (SETS, BLOCK, VISITS, PACK, TILE, EDGE, FAST)
+TASKS = (SETS, BLOCK, VISITS, PACK, SHAPE, EDGE, FAST)

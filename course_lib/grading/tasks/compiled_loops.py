@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
 from course_lib.grading.language import LOOPS, Language
-from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
-from course_lib.measure import roofline
 
 Array = np.ndarray
 
@@ -120,7 +118,7 @@ PRODUCT = {
     "reference": product,
     "comparison": close_product(),
     "rules": LOOPS_ONLY,
-    "arithmetic": "Rows",
+    "by_hand": True,
     "lookalikes": PRODUCT_SLIPS,
 }
 
@@ -215,26 +213,6 @@ STRIDES = Task(
 )
 
 
-# --- 02.order: the loops in the order k, i, j ---------------------------------------------------------------
-
-ORDER = Task(
-    id="02.order",
-    title="Turn the loops around",
-    points=1,
-    difficulty=1,
-    minutes=10,
-    entry="matmul_kij",
-    **PRODUCT | {"arithmetic": "Numbers"},
-    counts=CountsOperations(order="kij", most_numbers=1000),
-    hints=(
-        "k and i are given. Which numbers of A, B and C have to do with this pair (k, i)?",
-        "A[i, k] is one number; it scales the whole row k of B, and the result is added to row i of C. The "
-        "loop that is missing runs along those rows.",
-        "for j in range(N): C[i, j] += A[i, k] * B[k, j]",
-    ),
-)
-
-
 # --- 02.matmul: a compiled product that is right for every input --------------------------------------------
 
 MATMUL = Task(
@@ -303,80 +281,113 @@ BUG = Task(
 )
 
 
-# --- 02.roofline: the speed that memory and arithmetic allow ------------------------------------------------
+# --- 02.change: which change helps a kernel most, by the roofline -------------------------------------------
+
+Change = tuple[str, float, float, float, float]
 
 
-def attainable(intensity: float, peak_gflops: float, gbps: float) -> tuple[float, str]:
-    """Return the GFLOP/s the roofline allows, and what limits: "memory" below the ridge, else "compute"."""
-    bounds = intensity, peak_gflops, gbps
-    return roofline.attainable(*bounds), roofline.limit(*bounds)
+def best_change(
+    flop: float, moved: float, peak: float, gbps: float, changes: list[Change]
+) -> tuple[str, float]:
+    """Return the change that helps a kernel most, and how many times as fast it is then.
+
+    It does `flop` GFLOP and moves `moved` GB, at most `peak` GFLOP/s and `gbps` GB/s; a change is a name and
+    the factors on these four.
+    """
+    return _best(lambda old, new: _longer(*old) / _longer(*new))(flop, moved, peak, gbps, changes)
+
+
+def _longer(flop: float, moved: float, peak: float, gbps: float) -> float:
+    """Return the seconds that the roofline allows."""
+    return max(flop / peak, moved / gbps)
+
+
+def _best(gain: Callable[[Sequence[float], Sequence[float]], float]) -> Callable:
+    """Return the function that takes the change with the largest gain from old numbers to new ones."""
+
+    def best(*kernel):
+        *old, changes = kernel
+        gains = [(gain(old, np.multiply(old, factors).tolist()), name) for name, *factors in changes]
+        return max(gains)[::-1]
+
+    return best
+
+
+def _limit_stays(old: Sequence[float], new: Sequence[float]) -> float:
+    """Return the gain of the part that takes longer at first, as if the other one never could."""
+    work, rate = (1, 3) if old[1] / old[3] > old[0] / old[2] else (0, 2)
+    return old[work] / old[rate] / (new[work] / new[rate])
 
 
 def _kernels(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((0.5, 100.0, 20.0), "a loop that moves more than it computes")
-    yield Case((0.083, 100.0, 20.0), "the inner step of ikj with nothing in cache")
-    yield Case((64.0, 100.0, 20.0), "a product of large matrices, well blocked")
-    yield Case((5.0, 100.0, 20.0), "exactly at the ridge: the peak is reached")
-    below_one, above_one = (0.05, 0.9), (1.1, 40)
-    for intensities in (below_one, above_one):  # on both sides of the ridge, far from it and close to it
-        for peaks in ((1.2, 9), (0.1, 0.8), (1.001, 1.01), (0.99, 0.999)):
-            intensity, gbps, peak = (rng.uniform(*span) for span in (intensities, (8, 400), peaks))
-            values = (intensity, peak * intensity * gbps, gbps)
-            yield Case(tuple(round(float(value), 6) for value in values), "a kernel")
+    both, wider, twice = ("float32", 1.0, 0.5, 2.0, 1.0), ("wider", 1.0, 1.0, 2.0, 1.0), [1.0, 1.0, 1.0, 2.0]
+    strassen, blocks = ("strassen", 7 / 8, 1.5, 1.0, 1.0), ("blocks", 1.0, 0.75, 1.0, 1.0)
+    below, above = (7.0, 1.0, 100.0, 10.0), (1000.0, 1.0, 100.0, 20.0)
+    for kernel, changes, what in (
+        (below, [wider, ("memory", *twice), blocks], "below the ridge, but not far"),
+        (above, [blocks, ("memory", *twice), ("clock", 1.0, 1.0, 1.1, 1.0)], "far above the ridge"),
+        (above, [strassen, ("memory", *twice), blocks], "a change that spares operations"),
+        (below, [strassen, blocks, both, wider], "a change of two numbers"),
+        (below, [strassen, wider], "no change helps: the best is the one that does no harm"),
+        (above, [("again", 2.0, 0.5, 0.9, 1.0)], "the only change makes it slower"),
+    ):
+        yield Case((*kernel, changes), what)
+    names = np.array(["blocks", "clock", "float32", "memory", "order", "strassen"])
+    for times in (0.5, 0.75, 0.95, 1.05, 1.3, 2.0) * 2:  # of the ridge
+        flop, peak, gbps = (round(float(rng.uniform(*span)), 1) for span in ((5, 900), (40, 2000), (8, 400)))
+        kernel = flop, round(flop / peak * gbps / times, 3), peak, gbps
+        changes: list[Change] = []
+        while not changes or not _is_clear(kernel, changes):
+            factors = np.where(rng.random((4, 4)) < 0.5, 1.0, rng.uniform(0.5, 2.0, (4, 4)).round(2))
+            changes = [
+                (str(name), *row) for name, row in zip(rng.permutation(names), factors.tolist(), strict=False)
+            ]
+        yield Case((*kernel, changes), f"{times:g} times the intensity of the ridge")
 
 
-ROOFLINE = Task(
-    id="02.roofline",
-    title="Is this the end, right?",
-    points=2,
-    difficulty=2,
-    minutes=10,
+def _is_clear(kernel: tuple[float, ...], changes: list[Change]) -> bool:
+    """Whether the best change is so by one part in a hundred."""
+    best, *others = sorted((best_change(*kernel, [one])[1] for one in changes), reverse=True)
+    return best > 1.01 * max(others)
+
+
+CHANGE = Task(
+    id="02.change",
+    title="What would help?",
+    points=3,
+    difficulty=3,
+    minutes=20,
     cases=_kernels,
-    reference=attainable,
-    comparison=close(rtol=1e-9, parts=("GFLOP/s", "limit")),
+    reference=best_change,
+    comparison=close(rtol=1e-9, parts=("name", "speed-up")),
     rules=(Language(("math", "numpy")),),
     lookalikes={
-        "Your result exceeds the peak: no kernel computes faster than the machine.": (
-            lambda intensity, peak, gbps: (
-                (intensity * gbps, attainable(intensity, peak, gbps)[1]) if intensity * gbps > peak else None
-            )
+        "You add the two times. Computing and moving go on at once: the longer one counts.": (
+            _best(lambda old, new: (old[0] / old[2] + old[1] / old[3]) / (new[0] / new[2] + new[1] / new[3]))
         ),
-        "You took the higher roof; the lower one limits.": (
-            lambda got, intensity, peak, gbps: (
-                intensity * gbps != peak and got[0] == max(intensity * gbps, peak)
-            )
+        "What limits at first need not limit afterwards: behind the ridge the other roof is the lower one.": (
+            _best(_limit_stays)
         ),
-        "The bound by memory is intensity * bandwidth: FLOP/byte times GB/s. You divide.": (
-            lambda intensity, peak, gbps: (
-                min(gbps / intensity, peak),
-                "memory" if gbps / intensity < peak else "compute",
-            )
+        "You compare GFLOP/s: what spares operations lowers these, too. Compare how long the kernel takes.": (
+            _best(lambda old, new: new[0] / _longer(*new) / (old[0] / _longer(*old)))
         ),
-        "You divide the intensity by the bandwidth; FLOP/byte times GB/s is GFLOP/s.": (
-            lambda got, intensity, peak, gbps: (
-                np.isclose(got[0], min(intensity / gbps, peak)) and intensity / gbps < peak
-            )
+        "That is the largest factor. How much of it does the kernel feel?": (
+            _best(lambda old, new: max(old[0] / new[0], old[1] / new[1], new[2] / old[2], new[3] / old[3]))
         ),
-        "Only where both bounds meet: the task says compute there.": (
-            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None
-        ),
-        "The words are swapped: left of the ridge memory is what limits.": (
-            lambda intensity, peak, gbps: (
-                attainable(intensity, peak, gbps)[0],
-                "compute" if intensity * gbps < peak else "memory",
-            )
+        "That is the new time over the old one; a speed-up is the old one over the new.": (
+            lambda *kernel: (best_change(*kernel)[0], 1 / best_change(*kernel)[1])
         ),
     },
     hints=(
-        "A kernel that does `intensity` FLOP for each byte, on a machine that moves `gbps` GB per second: "
-        "how many FLOP can it do per second at most, if arithmetic cost nothing?",
-        "intensity * gbps is the roof set by memory, peak_gflops the one set by arithmetic. The lower "
-        "roof limits.",
-        'by_memory = intensity * gbps; return (by_memory, "memory") if by_memory < peak_gflops '
-        'else (peak_gflops, "compute").',
+        "How many seconds does the kernel take at least for its arithmetic, how many for what it moves, and "
+        "which of the two does the roofline show?",
+        "The time is the longer of flop / peak and moved / gbps. Work it out anew for every change, with all "
+        "four numbers multiplied by their factors.",
+        "before = max(flop / peak, moved / gbps); for name, f, m, p, g in changes: after = max(flop * f / "
+        "(peak * p), moved * m / (gbps * g)); keep the name for which before / after is largest.",
     ),
 )
 
 
 #: In the order of the chapter.
-TASKS = (STRIDES, ORDER, MATMUL, FAST, BUG, ROOFLINE)
+TASKS = (STRIDES, MATMUL, FAST, BUG, CHANGE)

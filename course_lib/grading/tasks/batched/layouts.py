@@ -240,7 +240,7 @@ BMM = Task(
     reference=bmm,
     comparison=Values(_tolerance),
     rules=LOOPS_ONLY,
-    arithmetic="Rows",
+    by_hand=True,
     lookalikes={
         "Every product in the batch is the first one: index A and B with the number in the batch.": (
             lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None
