@@ -91,12 +91,8 @@ def text(tmp_path_factory):
 def test_the_kernels_deal_the_same_tiles(text, schedule):
     out = (ctypes.c_int * 2)()
     numbers = (schedule.rows, schedule.columns, schedule.clusters, schedule.cluster, schedule.band)
-    turns, clusters, ranks = (
-        range(schedule.turns + 1),
-        range(0, schedule.clusters, 3),
-        range(schedule.cluster),
-    )
-    for place in itertools.product(turns, clusters, ranks):
+    clusters = range(0, schedule.clusters, 3)
+    for place in itertools.product(range(schedule.turns + 1), clusters, range(schedule.cluster)):
         dealt = tuple(out) if text.tile(*numbers, *place, out) else None
         assert dealt == schedule.tile(*place), place
 
