@@ -27,7 +27,7 @@ LOOK_S = 10.0  # starting Python takes a moment on a busy machine
 TIME_LIMIT_S = 30.0
 
 #: Starts a child that sleeps, says its number, and ends without waiting for it.
-LEAVE_AN_ORPHAN = """
+LEAVE_AN_ORPHAN = """\
 import os, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print("orphan", child.pid)
@@ -56,7 +56,7 @@ def orphan() -> Table:
 
 
 #: Runs until it is asked to end, and ends well then.
-WAIT_TO_BE_ASKED = """
+WAIT_TO_BE_ASKED = """\
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 print("ready")
@@ -79,7 +79,7 @@ def zombie() -> Table:
 
 
 #: Creates shared memory, writes into it, and never comes to the line that would remove it.
-HOLD_MEMORY = """
+HOLD_MEMORY = """\
 import sys, time
 from multiprocessing import shared_memory
 memory = shared_memory.SharedMemory(sys.argv[1], create=True, size=1 << 20)
@@ -129,7 +129,7 @@ def _holder(children: Children, name: str) -> Child:
 
 
 #: One worker takes a lock and is killed; another asks for it, but no longer than a second.
-DIE_WITH_THE_LOCK = """
+DIE_WITH_THE_LOCK = """\
 import multiprocessing
 from course_lib.measure.children_shown import hold
 context = multiprocessing.get_context("spawn")
@@ -143,7 +143,7 @@ print("holder ended with", holder.exitcode)
 print("second worker got the lock:", lock.acquire(timeout=1.0))
 """
 #: Holds a lock that belongs to the system, not to a counter in memory: it ends with its holder.
-HOLD_FILE_LOCK = """
+HOLD_FILE_LOCK = """\
 import sys, time
 from filelock import FileLock
 with FileLock(sys.argv[1]):
@@ -177,7 +177,7 @@ def dead_holder() -> Table:
 
 
 #: Two threads take two locks in opposite orders, and after half a second say where they stand.
-DEADLOCK = """
+DEADLOCK = """\
 import faulthandler, threading
 first, second = threading.Lock(), threading.Lock()
 both_hold_one = threading.Barrier(2)

@@ -11,6 +11,7 @@ from course_lib.measure.table import digits, times
 from course_lib.theme import INK, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT, Picture
 from course_lib.views.figures import beside, centred, headline
 from course_lib.views.paper import Html, Sheet, card, plural
+from course_lib.views.prediction import TOO_WIDE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +113,10 @@ def _finding(counting: Counting, misses: Sequence[float]) -> str:
             if counting.kind == "plain"
             else f"Counters {near} bytes apart: {said} in the simulator, but no cost measured here"
         )
-    return f"Counters {near} bytes apart take {times(ratio)} as long: {said}, although nothing is shared"
+    took = times(ratio)
+    if not row.ratio_high <= TOO_WIDE * row.ratio_low:  # the verdict says no single number then, either
+        took = f"{times(row.ratio_low)} to {times(row.ratio_high)}"
+    return f"Counters {near} bytes apart take {took} as long: {said}, although nothing is shared"
 
 
 # -- one line ----------------------------------------------------------------------------------------------

@@ -17,9 +17,11 @@ from course_lib.views.paper import Html, card, listing
 def source(code: Any) -> Html:
     """Return the highlighted source of a function, class, module or Numba dispatcher, and where it stands.
 
-    Follows dispatchers, partials and functools.wraps to the function that was written. Raises ValueError when
-    there is no Python source to show.
+    A text is shown as it is, a program of its own. Follows dispatchers, partials and functools.wraps to the
+    function that was written. Raises ValueError when there is no Python source to show.
     """
+    if isinstance(code, str):
+        return numbered(code, 1, "a program of its own", "A program of its own")
     written = unwrapped(code)
     try:
         lines, first = inspect.getsourcelines(written)

@@ -211,7 +211,7 @@ def test_what_goes_wrong_with_processes_is_shown_and_nothing_is_left(monkeypatch
     threads = seen(children_shown.deadlock())
     said = sorted(threads["what they said"].split(", "))
     assert said == ["thread A holds its lock", "thread B holds its lock"]
-    assert threads["where they stand"].count("with other:") == 2
+    assert threads["where they stand"].count("line 9, “with other:”") == 2
     assert threads["the end"].endswith("ended from outside: nobody inside can")
     removed = partial(children_shown.shared_content, then_remove=True)  # it is gone when it is looked at
     monkeypatch.setattr(children_shown, "shared_content", removed)

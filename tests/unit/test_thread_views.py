@@ -51,9 +51,9 @@ class TestCoherence:
         assert "take 8.0x as long: 1.00 coherence misses per increment" in alt
         assert "8 bytes apart 1.00 misses simulated and 40.0 ns measured" in alt
         assert "64 bytes apart 0 misses simulated and 5.00 ns measured" in alt
-        assert (
-            "Busy: only 1.0 of 2 threads ran at once." in views.false_sharing(counted(1.0, at_once=1.0)).alt
-        )
+        alt = views.false_sharing(counted(1.0, at_once=1.0)).alt
+        assert "Busy: only 1.0 of 2 threads ran at once." in alt
+        assert "take 6.0x to 10.0x as long" in views.false_sharing(counted(scatter=0.25)).alt
         assert "no cost measured here" in views.false_sharing(counted(1.0)).alt
         assert "store buffer" in views.false_sharing(counted(1.0, kind="plain")).alt
         alt = views.false_sharing(Counting(1, "locked", (8, 64), 0, None, ONE_CORE)).alt

@@ -29,6 +29,7 @@ class TestSource:
         assert "&lt;b&gt;&amp;amp;&lt;/b&gt;" in views.source(dispatcher).body  # shown, not obeyed
         dispatcher.py_func = wrapped
         assert repr(views.source(functools.partial(dispatcher, 1))) == shown
+        assert repr(views.source("x = 1\n")) == "a program of its own\nx = 1\n"
 
 
 class TestBytecode:

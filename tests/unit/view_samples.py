@@ -51,7 +51,7 @@ def deadlock():
     return explore(["forwards", "backwards"], {"a": Lock(), "b": Lock()}, source=STUCK)
 
 
-def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
+def counted(near_ratio=8.0, at_once=2.0, kind="locked", scatter=0.03):
     """Private counters 8 bytes apart that take `near_ratio` as long as 64 bytes apart."""
     from course_lib.measure.comparison import Comparison, Conditions, TimedRow
     from course_lib.measure.counters import Counting
@@ -59,7 +59,7 @@ def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
     def row(name, seconds, ratio, low, high):
         return TimedRow(name, seconds, seconds / 50, 20, None, ratio, low, high, 0.0)
 
-    low, high = 0.97 * near_ratio, 1.03 * near_ratio
+    low, high = (1 - scatter) * near_ratio, (1 + scatter) * near_ratio
     rows = (
         row("8 B apart", 5e-6 * near_ratio, near_ratio, low, high),
         row("64 B apart", 5e-6, 1.0, 1.0, 1.0),
