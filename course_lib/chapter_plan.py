@@ -1,9 +1,9 @@
 """A chapter's plan as the tags of its cells say it: the core path, and what waits for a second evening.
 
-Each cell has exactly one of the tags `core` and `more`. Besides, `lecture` marks what one shows a class, and
-`fill` a cell whose heart the learner types (`course_lib/grading/fills.py`). What is tagged `more` stands in
-sections that JupyterLab folds: they begin with a heading "Second evening: …" (the sources with theirs) and
-end with the next heading of the same or a higher level.
+Each cell has exactly one of the tags `core` and `more`; `fill` marks one whose heart the learner types
+(`course_lib/grading/fills.py`). What is tagged `more` stands in sections that JupyterLab folds: they begin
+with a heading "Second evening: …" (the sources with theirs) and end with the next heading of the same or a
+higher level.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-TAGS = CORE, MORE, LECTURE, FILL = "core", "more", "lecture", "fill"
+TAGS = CORE, MORE, FILL = "core", "more", "fill"
 MOST_CELLS, MOST_WORDS, MOST_MINUTES, FEWEST_FILLS = 60, 2000, 60, 2
 #: Six chapters (00 to 05) took their first readers 38 to 85 minutes; this pace gives each within 21 %.
 WORDS_A_MINUTE, LINES_A_MINUTE = 50, 10
