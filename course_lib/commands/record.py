@@ -35,7 +35,7 @@ KINDS = {
     "hopper": "the FP8 kernels on a Hopper GPU",
 }
 PROJECT = Path(__file__).resolve().parents[2]
-SIZES = (256, 512, 1024, 2048, 4096, 8192)
+SIZES = (256, 512, ladder.SIZE, 1024, ladder.LARGE, 2048, 4096, 8192)  # the ladder's, and powers of two
 METHOD = (
     "Normally distributed operands, the same for all rungs; rungs in shuffled order, round after round; a "
     "sample is a batch of launches between two CUDA events, all queued before the first begins; caches as "
