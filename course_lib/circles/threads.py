@@ -8,6 +8,7 @@ and multiplying everybody waits for the last (the end of a `prange` is a barrier
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 
@@ -29,21 +30,24 @@ from course_lib.circles.simd import (
 from course_lib.circles.vectors import lanes
 from course_lib.measure.jit import compiled
 
+UNEVEN = 1.02  # so much longer may the last one take, for parts that read less
+
 
 def grid(M: int, N: int, threads: int, panel: int) -> tuple[int, int]:
-    """Return (bands, groups), at most `threads` parts, whose largest part of C is the smallest.
+    """Return (bands, groups), at most `threads` parts of C: the shortest edges among those that divide well.
 
-    A band is some slivers of MR rows high, a group some panels of `panel` columns wide. Of equal ones the one
-    with the shortest edges is taken: a part of m x n reads (m + n) K numbers.
+    A band is some slivers of MR rows high, a group some panels of `panel` columns wide. Everybody waits for
+    the largest part: a grid divides well if that is at most UNEVEN times the smallest one that can be had.
+    A part of m x n reads (m + n) K numbers.
     """
     slivers, panels = -(-M // MR), -(-N // panel)
-    best = None
+    sizes = {}
     for bands in range(1, min(threads, slivers) + 1):
         groups = min(threads // bands, panels)
-        m, n = -(-slivers // bands) * MR, -(-panels // groups) * panel
-        if best is None or (m * n, m + n) < best[:2]:
-            best = (m * n, m + n, bands, groups)
-    return best[2:]
+        sizes[bands, groups] = -(-slivers // bands) * MR, -(-panels // groups) * panel
+    least = min(m * n for m, n in sizes.values())
+    good = (one for one, (m, n) in sizes.items() if m * n <= UNEVEN * least)
+    return min(good, key=lambda one: (sum(sizes[one]), math.prod(sizes[one])))
 
 
 @compiled(cache=not FORCED_BITS, parallel=True)

@@ -5,10 +5,8 @@
     law.serial_fraction, law.interval, law.limit, law.speedup(64)
 
 Amdahl (1967): a part `a` of the time stays, a part `b` is divided: T(p) = a + b / p, with the serial fraction
-s = a / (a + b). Gunther's universal scalability law (1993) adds what threads cost each other:
-T(p) = T(1) (1 + sigma (p - 1) + kappa p (p - 1)) / p; kappa = 0 is Amdahl's law with s = sigma. Karp & Flatt
-(1990): the serial fraction that each single speed-up asks for; if it rises with p, it is no serial part but a
-cost of being many.
+s = a / (a + b). Karp & Flatt (1990): the serial fraction that each single speed-up asks for; if it rises with
+p, it is no serial part but a cost of being many.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -39,28 +36,6 @@ TWO_POINTS = (
 )
 
 
-@dataclass(frozen=True)
-class Universal:
-    """The universal scalability law, fitted. `sigma` contention, `kappa` coherency (cost of every pair)."""
-
-    seconds: float  # T(1)
-    sigma: float
-    kappa: float
-
-    def time(self, p: float) -> float:
-        """Return the fitted seconds on p threads."""
-        return self.seconds * (1 + self.sigma * (p - 1) + self.kappa * p * (p - 1)) / p
-
-    def speedup(self, p: float) -> float:
-        """Return T(1) / T(p)."""
-        return self.seconds / self.time(p)
-
-    @property
-    def peak(self) -> float:
-        """The number of threads beyond which it gets slower; inf if there is none."""
-        return math.sqrt(max(0.0, 1 - self.sigma) / self.kappa) if self.kappa > 0 else math.inf
-
-
 @dataclass(frozen=True, repr=False)
 class Fit(Shown):
     """Amdahl's law through measured times."""
@@ -70,7 +45,6 @@ class Fit(Shown):
     parallel: float  # b: seconds that are divided
     interval: tuple[float, float] | None  # 95 % for the serial fraction; None: cannot be said
     exact: bool  # two points: the law goes through both and is not tested
-    universal: Universal | None  # only from four thread counts on
     note: str
 
     @property
@@ -196,28 +170,25 @@ def _relative_error(row: TimedRow) -> float:
     return (row.ratio_high - row.ratio_low) / row.ratio / (2 * Z_QUANTILE)
 
 
-def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None, *, pairs: bool = True) -> Fit:
+def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None) -> Fit:
     """Return Amdahl's law through `times` (threads -> seconds), least squares of the relative deviations.
 
     `errors` are relative standard errors of the times (threads -> 0.01 for 1 %); without them the deviations
-    from the law tell the noise, which takes three thread counts or more. `pairs` fits the universal law too,
-    in which every pair of threads costs something. A negative part is no part: it counts as 0, and the note
-    says so. Raises ValueError for fewer than two thread counts.
+    from the law tell the noise, which takes three thread counts or more. A negative part is no part: it
+    counts as 0, and the note says so. Raises ValueError for fewer than two thread counts.
     """
     counts, seconds = _checked(times)
     a, b = _parts(counts, seconds)
     deviations = seconds / (a + b / counts) - 1
     noise, is_known = _noise(counts, deviations, errors)
     interval = _interval(counts, a + b / counts if len(counts) > 2 else seconds, noise) if is_known else None
-    universal = _universal(counts, seconds) if pairs and len(counts) >= 4 else None
     return Fit(
         times={int(p): float(s) for p, s in zip(counts, seconds, strict=True)},
         serial=float(a),
         parallel=float(b),
         interval=interval,
         exact=len(counts) == 2,
-        universal=universal,
-        note=_note(counts, seconds, a, b, deviations, universal, interval),
+        note=_note(counts, seconds, a, b, deviations, interval),
     )
 
 
@@ -245,23 +216,6 @@ def _parts(counts: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndar
     return a, b
 
 
-def _nonnegative(columns: np.ndarray) -> np.ndarray:
-    """Return x >= 0 that brings columns @ x nearest to ones: of all choices of positive parts the best."""
-    n = columns.shape[1]
-    best, least = np.zeros(n), math.inf
-    for size in range(1, n + 1):
-        for chosen in combinations(range(n), size):
-            part, *_ = np.linalg.lstsq(columns[:, chosen], np.ones(len(columns)), rcond=None)
-            if (part < 0).any():
-                continue
-            x = np.zeros(n)
-            x[list(chosen)] = part
-            off = float(((columns @ x - 1) ** 2).sum())
-            if off < least - 1e-15:
-                best, least = x, off
-    return best
-
-
 def _noise(
     counts: np.ndarray, deviations: np.ndarray, errors: Mapping[int, float] | None
 ) -> tuple[np.ndarray, bool]:
@@ -284,14 +238,6 @@ def _interval(counts: np.ndarray, centre: np.ndarray, noise: np.ndarray) -> tupl
     return float(low), float(high)
 
 
-def _universal(counts: np.ndarray, seconds: np.ndarray) -> Universal | None:
-    """Fit T(p) = T(1) [(1 - sigma) / p + sigma + kappa (p - 1)]: linear in three parts, none negative."""
-    shape = np.column_stack([1 / counts, np.ones(len(counts)), counts - 1]) / seconds[:, None]
-    divided, stays, grows = _nonnegative(shape)
-    total = divided + stays
-    return Universal(float(total), float(stays / total), float(grows / total)) if total > 0 else None
-
-
 def _tells(interval: tuple[float, float] | None) -> bool:
     return interval is None or interval[1] - interval[0] <= TOO_WIDE
 
@@ -302,7 +248,6 @@ def _note(
     a: float,
     b: float,
     deviations: np.ndarray,
-    universal: Universal | None,
     interval: tuple[float, float] | None,
 ) -> str:
     first, last = np.argmin(counts), np.argmax(counts)
@@ -323,11 +268,6 @@ def _note(
         notes.append(TWO_POINTS)
     else:
         notes.append(f"The law misses no time by more than {100 * np.abs(deviations).max():.1f} %.")
-    if universal is not None and universal.kappa > 0:
-        notes.append(
-            "If every pair of threads costs some time as well (Gunther's universal scalability law), the "
-            f"best number of threads is {universal.peak:.0f}."
-        )
     return " ".join(notes)
 
 

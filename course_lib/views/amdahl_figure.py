@@ -40,10 +40,6 @@ def amdahl(measured: Speedups) -> Picture:
             ends = [[1 / (s + (1 - s) / p) for p in curve] for s in (high, low)]
             look = {"color": VIOLET, "alpha": 0.12, "linewidth": 0}
             axes.fill_between(curve, *ends, label="95 % of what the times allow", **look)
-        if law.universal is not None and law.universal.kappa > 0:
-            look = {"color": "#00857c", "linestyle": "-.", "linewidth": 1.6}
-            speedups = [law.universal.speedup(p) for p in curve]
-            axes.plot(curve, speedups, label="universal scalability law", **look)
         _points(axes, times, cores, base)
         _limit(axes, law, last)
         ticks = [2**n for n in range(int(math.log2(last)) + 1)]

@@ -29,7 +29,7 @@ def test_exact_times_give_back_the_fraction(serial, seconds, counts):
 def test_two_points_are_solved_and_said_to_test_nothing():
     found = fit({1: 1.0, 2: 0.6})
     assert found.serial_fraction == pytest.approx(0.2) and found.speedup(2) == pytest.approx(1 / 0.6)
-    assert found.interval is None and found.exact and found.universal is None
+    assert found.interval is None and found.exact
     assert "cannot test whether the law holds" in str(found) and "%: " not in str(found).split(":")[0]
 
 
@@ -41,16 +41,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
         low, high = fit(noisy).interval
         covered += low <= 0.1 <= high
     assert covered >= 51  # 95 % of 60 are 57
-
-
-def test_the_universal_law_is_found_from_four_points_on():
-    times = {p: (1 + 0.05 * (p - 1) + 0.01 * p * (p - 1)) / p for p in (1, 2, 4, 8, 16)}
-    found = fit(times)
-    assert found.universal.sigma == pytest.approx(0.05) and found.universal.kappa == pytest.approx(0.01)
-    assert found.universal.peak == pytest.approx(math.sqrt(0.95 / 0.01))
-    assert "number of threads is 10" in found.note and "does not describe this program" in str(found)
-    assert fit(law(0.1, (1, 2, 4))).universal is None
-    assert fit(law(0.1, (1, 2, 4, 8))).universal.kappa == pytest.approx(0, abs=1e-9)
 
 
 def test_measures_each_count_and_leaves_oversubscription_out_of_the_fit(monkeypatch):

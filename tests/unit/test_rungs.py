@@ -162,3 +162,11 @@ def test_fastmath_settings_do_not_share_machine_code():
         C = np.full((1, 1), -1.0)
         compiled_loops("ikj", permissions)(A, B, C)
         assert C[0, 0] == expected
+
+
+def test_threads_prefer_short_edges_to_a_part_that_is_hardly_smaller():
+    from course_lib.circles.threads import grid
+
+    assert grid(4096, 256, 4, 8) == (4, 1)  # 1 x 4 has parts 0.15 % smaller and edges 3.2 times as long
+    assert grid(1024, 1024, 4, 8) == (2, 2) and grid(3000, 3000, 6, 8) == (2, 3)
+    assert grid(5, 1000, 4, 8) == (1, 4) and grid(1, 1, 4, 8) == (1, 1)  # no more parts than there are tiles
