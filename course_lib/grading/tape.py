@@ -343,7 +343,7 @@ NO_TILES = (
 
 @dataclass(frozen=True)
 class CountsOperations:
-    """On counting operands the answer does exactly this many operations; None leaves one free.
+    """On counting operands the answer does exactly this many operations, or `at_most`; None leaves one free.
 
     `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
     numbers that the answer must multiply out on its way, up to their signs; those of a matrix product it
@@ -356,6 +356,7 @@ class CountsOperations:
     products: Callable[..., list[int]] | None = None
     tile: int = 0
     most_numbers: int = LARGEST
+    at_most: bool = False
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
         """Return a sentence if a count differs from the formula for these arguments."""
@@ -363,7 +364,7 @@ class CountsOperations:
         done["additions"] = (self.additions, additions)
         for name, (formula, count) in done.items():
             wanted = formula(*args) if formula else count
-            if count != wanted:
+            if count > wanted or (count < wanted and not self.at_most):
                 what = "more than" if count > wanted else "fewer than"
                 return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
         return None

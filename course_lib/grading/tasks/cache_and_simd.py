@@ -120,72 +120,79 @@ SETS = Task(
 )
 
 
-# --- 04.block: the largest block that a cache holds three of ------------------------------------------------
+# --- 04.index: where the numbers of a product lie, without a multiplication ---------------------------------
 
 
-def block_size(cache_bytes: int, itemsize: int, multiple: int) -> int:
-    """Return the largest b, a multiple of `multiple`, with three b x b blocks in the cache; at least one."""
-    return _largest(cache_bytes // (3 * itemsize), multiple)
+def walk(M: int, K: int, N: int, a_row: float, b_row: float, c_row: float) -> list[list[float]]:
+    """Return [place in A, in B, in C] for each step (i, k, j), in this order; rows begin `…_row` apart."""
+    return _places(M, K, N, a_row, b_row, c_row)
 
 
-def _largest(elements: int, multiple: int) -> int:
-    """Return the largest multiple whose square is at most `elements`, but at least `multiple`."""
-    return max(math.isqrt(elements) // multiple * multiple, multiple)
+def _places(
+    M: int, K: int, N: int, a_row: float, b_row: float, c_row: float, order: str = "ikj"
+) -> list[list[float]]:
+    """Return the places in another order of the loops, too."""
+    found = []
+    for place in itertools.product(*(range(dict(i=M, k=K, j=N)[index]) for index in order)):
+        at = dict(zip(order, place, strict=True))
+        i, k, j = at["i"], at["k"], at["j"]
+        found.append([i * a_row + k, k * b_row + j, i * c_row + j])
+    return found
 
 
-def _caches(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((32 * 1024, 8, 8), "32 KiB, float64, whole lines of 64 bytes")
-    yield Case((48 * 1024, 4, 16), "48 KiB, float32, whole lines of 64 bytes")
-    yield Case((3 * 64 * 64 * 8, 8, 8), "exactly three blocks")
-    yield Case((3 * 64 * 64 * 8 - 1, 8, 8), "one byte too few for that")
-    yield Case((3 * 35 * 35 * 4, 4, 1), "exactly three blocks of float32, any size allowed")
-    yield Case((1000, 4, 16), "too small for three blocks of 16 x 16: at least `multiple`")
-    for itemsize in (4, 8, 2):
-        cache = 1024 * int(rng.integers(16, 4000))
-        multiple = int(rng.choice([1, 4, 6, 8, 16]))
-        yield Case((cache, itemsize, multiple), f"{cache // 1024} KiB, {itemsize} bytes each")
-        exact_side = multiple * int(rng.integers(3, 40))
-        yield Case((3 * exact_side**2 * itemsize, itemsize, multiple), "exactly three blocks")
+def _walks(rng: np.random.Generator) -> Iterator[Case]:
+    for shape in (
+        (2, 2, 2),
+        (1, 3, 2),
+        (3, 1, 1),
+        (0, 2, 3),
+        (2, 0, 3),
+        (2, 3, 0),
+        sizes(rng, 4, 9),
+        sizes(rng, 4, 9),
+    ):
+        M, K, N = shape
+        lengths = (K + int(rng.integers(9)), N + int(rng.integers(9)), N + int(rng.integers(20)))
+        rows = [float(max(length, 1)) for length in lengths]
+        yield Case((*shape, *rows), f"{M} x {K} x {N}, rows of {', '.join(f'{row:g}' for row in rows)}")
 
 
-BLOCK = Task(
-    id="04.block",
-    title="How large may a block be?",
+INDEX = Task(
+    id="04.index",
+    title="No product for a place",
     points=2,
     difficulty=2,
-    minutes=10,
-    cases=_caches,
-    reference=block_size,
+    minutes=15,
+    cases=_walks,
+    reference=walk,
     comparison=exact(),
-    rules=(Language(("math", "numpy")),),
+    rules=(Language(),),
+    counts=CountsOperations(
+        multiplications=lambda *sizes: 0,
+        additions=lambda M, K, N, *rows: 2 * M * (1 + K * (1 + N)),
+        whose="that two places to move in each turn of a loop need",
+        at_most=True,
+    ),
     lookalikes={
-        "That counts bytes as numbers: each number takes itemsize bytes.": (
-            lambda cache, itemsize, multiple: _largest(cache // 3, multiple)
+        "In a block whose rows are as long as the block this would be right: the next row begins `b_row` "
+        "further on, and `c_row`, and `a_row`.": lambda M, K, N, *rows: _places(M, K, N, K, N, N),
+        "The order of the steps is i, k, j: j moves in every step, i only after all of k and j.": (
+            lambda *args: _places(*args, order="ijk")
         ),
-        "That leaves room for one block only; A, B and C need one each.": (
-            lambda cache, itemsize, multiple: _largest(cache // itemsize, multiple)
-        ),
-        "That leaves room for two blocks; A, B and C need one each.": (
-            lambda cache, itemsize, multiple: _largest(cache // (2 * itemsize), multiple)
-        ),
-        "Round down to a multiple of `multiple`.": (
-            lambda got, cache, itemsize, multiple: got % multiple != 0
-        ),
-        "A block has at least `multiple` rows, even where three such blocks do not fit.": (
-            lambda got, cache, itemsize, multiple: got == 0
-        ),
-        "One step less: three blocks of yours take more than the cache has.": (
-            lambda got, cache, itemsize, multiple: got > multiple and 3 * int(got) ** 2 * itemsize > cache
-        ),
-        "A larger block still fits: three blocks may fill the cache exactly.": (
-            lambda got, cache, itemsize, multiple: got < block_size(cache, itemsize, multiple)
+        "The rows of B go on from one i to the next: for every i, k begins at 0 again, and so does B.": (
+            lambda M, K, N, a, b, c: [
+                [at_a, at_b + n // max(K * N, 1) * K * b, at_c]
+                for n, (at_a, at_b, at_c) in enumerate(walk(M, K, N, a, b, c))
+            ]
         ),
     },
     hints=(
-        "How many numbers are in three b x b blocks, and how many bytes do they take?",
-        "3 * b * b * itemsize <= cache_bytes. Take the root (math.isqrt is exact for whole numbers), then "
-        "round down to a multiple.",
-        "b = math.isqrt(cache_bytes // (3 * itemsize)); return max(b // multiple * multiple, multiple)",
+        "Which of the three places change when j grows by one, which when k does, and by how much? Where "
+        "does each of them stand when a loop begins anew?",
+        "Keep two things for a place that is walked more than once: where it is, and where its row began. "
+        "A turn of a loop moves only what depends on its own index.",
+        "Behind the loop over j: the place in A moves by one, the beginning of B's row by b_row. And the "
+        "place in C goes back to where row i began.",
     ),
 )
 
@@ -508,10 +515,10 @@ SHAPE = Task(
     hints=(
         "How many registers does a tile of MR rows need in all? And how many slots does one step of k take "
         "at least: for its FMAs, for its loads, and until the same sums may be used again?",
-        "MR * n + n + 1 registers. A step takes MR * n slots for the FMAs, (MR + n) / loads for the loads, "
-        "and at least in_flight: the longest of the three counts, and MR * n over it is the share.",
-        "For n in (1, 2, 4, 8), for MR from 1 while MR * n + n + 1 <= registers: share = MR * n / "
-        "max(MR * n, in_flight, (MR + n) / loads); take the largest (share, -(MR + n) / (MR * n)).",
+        "The sums, a row of the panel and one number of A need registers. A step of k takes as long as the "
+        "longest of three: its FMAs, one a slot; all that it loads; and the wait for its own sums.",
+        "Each sum is used once in a step, so no step is shorter than in_flight. Loaded are the panel's row "
+        "and a number of A for each row of the tile. The share is the FMAs over the length of the step.",
     ),
 )
 
@@ -646,4 +653,4 @@ FAST = Task(
 
 
 #: In the order of the chapter.
-TASKS = (SETS, BLOCK, VISITS, PACK, SHAPE, EDGE, FAST)
+TASKS = (SETS, INDEX, VISITS, PACK, SHAPE, EDGE, FAST)
