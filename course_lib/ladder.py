@@ -126,6 +126,7 @@ def make_rung(
     def matmul(A, B):
         return guarded()(A, B)
 
+    matmul.on_gpu = gpu
     shapes = "A (batch, M, K), B (batch, K, N)" if batched else "A (M, K), B (K, N)"
     matmul.__doc__ = f"Return A @ B by the rung '{id}': {shapes}, both {' or both '.join(dtypes)}."
     return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel, smallest)

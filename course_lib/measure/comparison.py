@@ -14,6 +14,7 @@ from course_lib.measure.table import Facts, Table, digits, seconds_in_words, tim
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from course_lib.measure.peaks import Peaks
 
 WITHIN_THIS_RUN = "this holds within this run: another run on a busy machine may differ more"
 WIDE_RANGE = 20.0  # from this ratio on a linear axis would hide the short bars
@@ -38,6 +39,7 @@ class TimedRow:
     ratio_low: float  # 95 % interval (bootstrap); equal to the ratio after a single sample
     ratio_high: float
     max_error: float | None  # max|C - C_baseline| / max|C_baseline|
+    on_gpu: bool = False  # its operations are done by no core of the CPU
 
     @property
     def differs(self) -> bool:
@@ -137,13 +139,25 @@ class Comparison:
         """Return the times, rates, speeds relative to the baseline, and errors."""
         with_rate = any(row.gflops is not None for row in self.rows)
         with_error = any(row.max_error is not None for row in self.rows)
-        unit = self._unit()
-        columns = ["", unit, *(["GFLOP/s"] * with_rate), "x baseline", *(["max error"] * with_error)]
+        unit, limits = self._unit(), self._limits() if with_rate else None
+        rates = ["GFLOP/s"] if with_rate else []
+        if limits:
+            rates.append(f"FLOP/cycle, of {limits.per_cycle(self.dtype, self.threads)}")
+        columns = ["", unit, *rates, "x baseline", *(["max error"] * with_error)]
         rows = []
         for row in self.rows:
-            cells = [row.name, _time(row, UNITS[unit]), *([digits(row.gflops)] * with_rate), self._speed(row)]
-            rows.append((*cells, *([_error(row, self.baseline)] * with_error)))
+            cells = [row.name, _time(row, UNITS[unit]), *([digits(row.gflops)] * with_rate)]
+            if limits:
+                cells.append("–" if row.on_gpu else digits(row.gflops / limits.ghz))
+            rows.append((*cells, self._speed(row), *([_error(row, self.baseline)] * with_error)))
         return Table(tuple(columns), tuple(rows), marked=self.baseline, notes=self._table_notes())
+
+    def _limits(self) -> Peaks | None:
+        """Return what this machine can do in this dtype, if that has been measured before."""
+        from course_lib.measure import machine
+
+        known = machine.known_peaks()
+        return known if known and self.dtype in known.flops else None
 
     def _unit(self) -> str:
         """Return the unit of the times in the table: one for all, so that they can be compared at sight."""

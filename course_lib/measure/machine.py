@@ -167,7 +167,7 @@ def peaks(refresh: bool = False) -> Peaks:
     What other programs disturbed is measured again at the next request, once per process; ``refresh``
     measures again in any case.
     """
-    known = None if refresh else _known_peaks()
+    known = None if refresh else known_peaks()
     place = (opened("machine").path, key())
     if known and (not known.is_disturbed or place in _repeated or missing("numba")):
         return known
@@ -185,7 +185,8 @@ def peaks(refresh: bool = False) -> Peaks:
     return measured
 
 
-def _known_peaks() -> Peaks | None:
+def known_peaks() -> Peaks | None:
+    """Return what was measured of this machine before, None if nothing was."""
     return restore(opened("machine").read().get(key()))
 
 
@@ -201,7 +202,7 @@ _BYTES_COUNTED = (
 def card(measure: bool = False) -> Facts:
     """Return what this machine is and can do; the peaks are on it once measured (``measure`` does so now)."""
     here = describe()
-    limits = peaks() if measure else _known_peaks()
+    limits = peaks() if measure else known_peaks()
     facts = [
         ("CPU", f"{here.cpu}: {_cores_in_words(here)}, {here.simd} ({here.simd_bits}-bit registers)"),
         ("caches", ", ".join(_cache_in_words(cache) for cache in here.caches) or hardware.UNKNOWN),
@@ -253,6 +254,14 @@ def _peaks_in_words(limits: Peaks) -> list[tuple[str, str]]:
         *(
             (f"peak {dtype} with 256-bit vectors", pair(values, "GFLOP/s"))
             for dtype, values in (limits.flops_256 or {}).items()
+        ),
+        (
+            "clock",
+            f"{digits(limits.ghz)} GHz under vectors: {limits.per_cycle('float32')} float32 FLOP a cycle",
+        ),
+        (
+            "reads of one core",
+            ", ".join(f"{name} {digits(gbps)} GB/s" for name, gbps in limits.reads.items()),
         ),
         ("memory bandwidth", pair(limits.bandwidth, "GB/s") + " (STREAM triad: 2 arrays read, 1 written)"),
         ("measured", f"{limits.when[:10]}, best of short repeats; again with machine.peaks(refresh=True)"),

@@ -1,6 +1,6 @@
-"""What the machine can do at best: FLOP/s from registers, and memory bandwidth.
+"""What the machine can do at best: FLOP/s from registers, bandwidth of caches and memory, the clock.
 
-Both are the best of several short repeats. A peak is a limit: a repeat that another program disturbed says
+All are the best of several short repeats. A peak is a limit: a repeat that another program disturbed says
 nothing about the limit, and no repeat can be too fast.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 from course_lib.arguments import whole
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 DTYPES = ("float32", "float64")
 SPANS = ("one", "all")
-PAGE = 4096
-METHOD = 2  # raise it when the way of measuring changes: remembered peaks are then measured again
+PAGE, HUGE = 4096, 2**21
+METHOD = 3  # raise it when the way of measuring changes: remembered peaks are then measured again
 WARM_UP_S = 0.03  # long enough for the clock frequency to rise
 WINDOW_S = 0.005  # short, so that some windows are free of other programs
 WINDOWS = 30
@@ -38,6 +38,10 @@ TRIAD_PIECE = 2**20  # bytes of each array in one call: short beside a window, l
 TOUCH_S = 0.5  # first touching is slow on some virtual machines; arrays are made small enough for this time
 SMALLEST_TRIAD_ARRAY = 16 * 2**20
 LARGEST_TRIAD_ARRAY = 128 * 2**20
+READ_WINDOWS = 12
+READ_BYTES = 2**25  # in one call of the reading loop: long beside the call itself
+TIMES_LOWER = 4  # a cache is read in so many times the bytes of the level before it, which has them no more
+TICKS = 32  # of the clock's loop in a turn; its FMAs take 16 to 20 cycles
 STREAM_RULE = 4  # STREAM wants each array at least this many times the last-level cache
 MULTIPLIER, ADDEND = 0.999, 0.5  # v * 0.999 + 0.5 settles at 500: never inf, nan or denormal
 DISTURBED = (
@@ -63,6 +67,10 @@ class Peaks:
     threads: Count  # how many "all" were
     when: Moment  # ISO 8601, UTC
     array_bytes: Count  # size of one of the triad's three arrays
+    chain: Positive  # GFLOP/s of one core whose every FMA waits for the one before, float64
+    ghz: Positive  # the clock of one core while it computes with vectors
+    #: GB/s that one core reads, by level: "L1", "L2" ... as far as they are known, and "memory".
+    reads: Annotated[dict[str, Positive], naming(("L1", "memory"))]
     notes: tuple[str, ...] = ()
     #: The same with 256-bit vectors where the CPU has wider ones (compilers often use no more); else None.
     flops_256: Annotated[dict[str, Rates], naming(DTYPES)] | None = None
@@ -95,6 +103,23 @@ class Peaks:
         """Return the memory bandwidth in GB/s that ``threads`` cores reach together."""
         return _between(self.bandwidth, threads, self.threads)
 
+    @property
+    def in_flight(self) -> float:
+        """FMAs that must be under way to reach the peak: their latency x the ports they begin at."""
+        return self.flops["float64"]["one"] / self.chain
+
+    @property
+    def loads(self) -> float:
+        """Vectors that can be loaded from L1 in the time in which one FMA of vectors can begin."""
+        return self.reads["L1"] / (4 * self.flops["float64"]["one"])  # 8 bytes and 2 FLOP for each lane
+
+    def per_cycle(self, dtype: Any = "float64", threads: int = 1) -> int:
+        """Return the FLOP that so many cores could do in a cycle, out of peak and clock of one.
+
+        Ports x lanes x 2 is a multiple of 4 on every CPU with vectors, so it is rounded to one.
+        """
+        return threads * max(4, 4 * round(self.gflops(dtype) / self.ghz / 4))
+
     def data(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         return {"method": METHOD, **asdict(self), "notes": list(self.notes)}
@@ -121,15 +146,18 @@ def higher(one: Peaks, other: Peaks) -> Peaks:
         flops=top(one.flops, other.flops),
         bandwidth=top(one.bandwidth, other.bandwidth),
         flops_256=top(one.flops_256, other.flops_256),
+        chain=top(one.chain, other.chain),
+        ghz=top(one.ghz, other.ghz),
+        reads=top(one.reads, other.reads),
     )
 
 
 def measure(
     simd: str, simd_bits: int, threads: int, caches: tuple[hardware.CacheLevel, ...], memory_bytes: int
 ) -> Peaks:
-    """Measure the peaks of a machine with these properties; about four seconds, Numba's import included."""
+    """Measure the peaks of a machine with these properties; about five seconds, Numba's import included."""
     notes: list[str] = []
-    flops, flops_disturbed = _measure_flops(simd, simd_bits, threads)
+    flops, chain, ghz, flops_disturbed = _measure_flops(simd, simd_bits, threads)
     array_bytes = _triad_array_bytes(caches, memory_bytes, notes)
     bandwidth, bandwidth_disturbed = _measure_bandwidth(threads, array_bytes)
     if flops_disturbed or bandwidth_disturbed:
@@ -140,6 +168,9 @@ def measure(
         threads=threads,
         when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         array_bytes=array_bytes,
+        chain=chain,
+        ghz=ghz,
+        reads=_measure_reads(simd_bits, caches, array_bytes),
         notes=tuple(notes),
         flops_256=flops[256] if max(flops) > 256 else None,
     )
@@ -150,14 +181,15 @@ def measure(
 
 def _measure_flops(
     simd: str, simd_bits: int, threads: int
-) -> tuple[dict[int, dict[str, dict[str, float]]], bool]:
-    """Return GFLOP/s per vector width, dtype and span, and whether other programs disturbed it.
+) -> tuple[dict[int, dict[str, dict[str, float]]], float, float, bool]:
+    """Return GFLOP/s per vector width, dtype and span, of one chain, GHz, and if others disturbed them.
 
     Each is the best of many short windows; all kinds take turns, so each gets its calm moments.
     """
     widths = (simd_bits, 256) if simd_bits > 256 else (simd_bits,)
     loops = {(bits, dtype): _loop(dtype, simd, bits) for bits in widths for dtype in DTYPES}
-    rates = {(*kind, span): [] for kind in loops for span in SPANS}
+    singles = {name: _loop("float64", simd, simd_bits, name) for name in ("chain", "clock")}
+    rates = {(*kind, span): [] for kind in loops for span in SPANS} | {name: [] for name in singles}
     end = time.perf_counter() + WINDOWS_S
     for window in range(WINDOWS):
         if window >= FEWEST_WINDOWS and time.perf_counter() > end:
@@ -166,11 +198,14 @@ def _measure_flops(
             rates[*kind, "one"].append(gflop * _rate(call))
             if threads > 1:
                 rates[*kind, "all"].append(gflop * _rate_together(call, threads))
+        for name, (call, amount) in singles.items():
+            rates[name].append(amount * _rate(call))
     best = {
         bits: {dtype: _best(rates[bits, dtype, "one"], rates[bits, dtype, "all"]) for dtype in DTYPES}
         for bits in widths
     }
-    return best, any(_is_disturbed(found) for found in rates.values())
+    disturbed = any(_is_disturbed(found) for found in rates.values())
+    return best, max(rates["chain"]), max(rates["clock"]), disturbed
 
 
 def _best(one: list[float], together: list[float]) -> dict[str, float]:
@@ -182,20 +217,24 @@ def _is_disturbed(rates: list[float]) -> bool:
     return bool(rates) and sorted(rates)[len(rates) // 2] < 0.85 * max(rates)
 
 
-def _loop(dtype: str, simd: str, simd_bits: int) -> tuple[Callable[[], Any], float]:
-    """Return a call that takes about CALL_S, and the GFLOP it does."""
+def _loop(dtype: str, simd: str, simd_bits: int, kind: str = "") -> tuple[Callable[[], Any], float]:
+    """Return a call that takes about CALL_S, and the GFLOP it does ("clock": the 10^9 cycles it takes).
+
+    One "chain" of FMAs waits for itself, many do not.
+    """
     import numpy as np
 
     from course_lib.measure.peak_loops import fma_loop
 
     # Latency 4 times 2 ports (x86) or 4 ports (ARM): 8 or 16 operations must be in flight. With 16 registers,
     # two of them taken by x and y, there is room for 12 chains and some to spare.
-    chains = 16 if simd in ("AVX-512", "NEON") else 12
+    many = 16 if simd in ("AVX-512", "NEON") else 12
+    chains, ticks = {"chain": (1, 0), "clock": (4, TICKS)}.get(kind, (many, 0))
     fused = simd in ("AVX2", "AVX-512", "NEON")
-    run, flops_per_turn = fma_loop(dtype, max(simd_bits, 128), chains, fused)
+    run, flops_per_turn = fma_loop(dtype, max(simd_bits, 128), chains, fused, ticks)
     x, y = np.dtype(dtype).type(MULTIPLIER), np.dtype(dtype).type(ADDEND)
     turns = _turns_in(CALL_S, lambda n: run(n, x, y))
-    return lambda: run(turns, x, y), turns * flops_per_turn / 1e9
+    return lambda: run(turns, x, y), turns * (ticks or flops_per_turn) / 1e9
 
 
 def _turns_in(seconds: float, run: Callable[[int], Any]) -> int:
@@ -250,6 +289,35 @@ def _work(call: Callable[[], Any]) -> tuple[int, float, float]:
 
 
 # -- bandwidth ---------------------------------------------------------------------------------------------
+
+
+def _measure_reads(
+    simd_bits: int, caches: tuple[hardware.CacheLevel, ...], array_bytes: int
+) -> dict[str, float]:
+    """Return GB/s that one core reads from each cache and from memory: of each the best window but one.
+
+    Half of a cache is read, and no more than does for the level before it to have lost it: the last cache may
+    be shared with others.
+    """
+    import numpy as np
+
+    from course_lib.measure.peak_loops import read_loop
+
+    sizes = {f"L{cache.level}": cache.size_bytes // 2 for cache in caches} or {"L1": 2**14}
+    for before, level in pairwise(caches):
+        name = f"L{level.level}"
+        sizes[name] = min(sizes[name], TIMES_LOWER * before.size_bytes)
+    run, a_turn = read_loop(max(simd_bits, 128))
+    raw = np.ones((array_bytes + HUGE) // 8)
+    x = raw[-raw.ctypes.data % HUGE // 8 :]  # no vector lies in two lines, no small set in pages of two kinds
+    sizes["memory"] = array_bytes
+    rates: dict[str, list[float]] = {name: [] for name in sizes}
+    for _ in range(READ_WINDOWS):
+        for name, size in sizes.items():
+            turns, times = size // a_turn, max(1, READ_BYTES // size)
+            rate = _rate(lambda turns=turns, times=times: run(x, turns, times))
+            rates[name].append(turns * times * a_turn / 1e9 * rate)
+    return {name: sorted(found)[-2] for name, found in rates.items()}  # a single one may be a slip of a clock
 
 
 def _triad_array_bytes(caches: tuple[hardware.CacheLevel, ...], memory_bytes: int, notes: list[str]) -> int:

@@ -269,6 +269,7 @@ class _Run:
             ratio_low=min(low, ratio),
             ratio_high=max(high, ratio),
             max_error=largest_error(subject.result, self.baseline.result) if max_error else None,
+            on_gpu=getattr(subject.function, "on_gpu", False),
         )
 
     def _note_shapes(self) -> None:

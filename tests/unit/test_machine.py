@@ -20,6 +20,9 @@ PEAKS = Peaks(
     threads=4,
     when="2030-01-01T00:00:00+00:00",
     array_bytes=2**27,
+    chain=12.5,
+    ghz=3.1,
+    reads={"L1": 400.0, "L2": 120.0, "L3": 60.0, "memory": 24.0},
     notes=("a note",),
     flops_256={"float32": {"one": 110.0, "all": 210.0}, "float64": {"one": 55.0, "all": 105.0}},
 )
@@ -169,9 +172,12 @@ def test_the_card_shows_peaks_once_measured(measurements):
     assert not measurements
     text = str(machine.card(measure=True))
     for words in ("200 GFLOP/s on one core, 380 GFLOP/s on all 4", "15.0 GB/s", "STREAM", "a note",
-                  "peak float64 with 256-bit vectors", "24 bytes", "write-allocate"):  # fmt: skip
+                  "peak float64 with 256-bit vectors", "24 bytes", "write-allocate",
+                  "3.10 GHz under vectors: 64 float32 FLOP", "L1 400 GB/s, L2 120 GB/s"):  # fmt: skip
         assert words in text and words in machine.card()._repr_html_()
     assert str(machine.card()) == text
+    # 100 GFLOP/s at 3.1 GHz are 32.3 of 32; 8 times a chain's; 100e9 FLOP need 400e9 bytes
+    assert PEAKS.per_cycle("float64", 2) == 64 and PEAKS.in_flight == 8 and PEAKS.loads == 1
 
 
 def test_the_register_loop_does_the_operations_that_are_counted():
@@ -212,6 +218,11 @@ def test_peaks_are_measured_in_a_few_seconds_and_make_sense():
     for values in (single, double, found.bandwidth):
         assert values["one"] <= values["all"] <= 1.3 * found.threads * values["one"]
     assert 1 < found.bandwidth["one"] < 1000
+    # an FMA takes 3 to 6 cycles and begins at 1 to 4 ports; no CPU loads more than twice as often
+    assert 2.5 < found.in_flight < 26 and 0.2 < found.loads < 2.3 and 0.5 < found.ghz < 7
+    assert found.per_cycle() == pytest.approx(found.flops["float64"]["one"] / found.ghz, rel=0.1)
+    reads = list(found.reads.values())
+    assert reads[0] > reads[-1] and found.reads["memory"] < 1.5 * found.bandwidth["one"]
 
 
 @pytest.mark.timing

@@ -14,6 +14,9 @@ PEAKS = Peaks(
     threads=2,
     when="2030-01-01T00:00:00+00:00",
     array_bytes=2**27,
+    chain=12.5,
+    ghz=3.1,
+    reads={"L1": 400.0, "L2": 120.0, "L3": 60.0, "memory": 24.0},
 )
 WIDE = replace(
     PEAKS, flops_256={"float32": {"one": 108.0, "all": 210.0}, "float64": {"one": 54.0, "all": 105.0}}

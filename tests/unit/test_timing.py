@@ -12,8 +12,9 @@ from itertools import cycle
 
 import numpy as np
 import pytest
+import view_samples
 
-from course_lib.measure import clocks, inputs
+from course_lib.measure import clocks, inputs, machine
 from course_lib.measure.comparison import Conditions
 from course_lib.measure.timing import Comparison, TimedRow, compare, ratio_interval
 
@@ -266,7 +267,7 @@ def test_arguments_that_make_no_sense_are_refused_in_a_sentence():
 # -- what is shown -----------------------------------------------------------------------------------------
 
 
-def test_the_table_has_the_agreed_columns_and_marks_the_baseline():
+def test_the_table_has_the_agreed_columns_and_marks_the_baseline(monkeypatch):
     A = np.ones((16, 16))
     result = compare({"numpy": np.matmul, "twice": lambda A, B: 2 * (A @ B)}, A, A.copy(), **QUICK)
     assert result.table().columns == ("", "us", "GFLOP/s", "x baseline", "max error")
@@ -281,6 +282,10 @@ def test_the_table_has_the_agreed_columns_and_marks_the_baseline():
     both = result._repr_html_()
     for words in ("<table", 'scope="col"', "numpy (baseline)", "<details>", "Fair comparison"):
         assert words in both
+    monkeypatch.setattr(machine, "known_peaks", view_samples.peaks)  # 3.125 GHz, 50 GFLOP/s: 16 a cycle
+    rows = (row("a", 1.0, gflops=25.0), row("gpu", 1.0, gflops=400.0, on_gpu=True))
+    table = replace(comparison(*rows), threads=2).table()
+    assert table.columns[3] == "FLOP/cycle, of 32" and [cells[3] for cells in table.rows] == ["8.00", "–"]
 
 
 def test_speed_is_shown_as_a_multiple_noise_as_such_and_what_is_far_below_as_a_fraction():

@@ -159,7 +159,8 @@ def peaks():
     from course_lib.measure.peaks import Peaks
 
     flops = {"float32": {"one": 100.0, "all": 200.0}, "float64": {"one": 50.0, "all": 100.0}}
-    return Peaks(flops, {"one": 15.0, "all": 20.0}, 2, "2030-01-01T00:00:00+00:00", 2**27)
+    bandwidth, reads = {"one": 15.0, "all": 20.0}, {"L1": 200.0, "L2": 60.0, "memory": 18.0}
+    return Peaks(flops, bandwidth, 2, "2030-01-01T00:00:00+00:00", 2**27, 6.25, 3.125, reads)
 
 
 @cache
