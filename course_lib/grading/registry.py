@@ -10,6 +10,7 @@ from course_lib.grading.task import Task
 
 #: chapter -> the package in `tasks/` that declares TASKS. A new chapter adds a line.
 CHAPTERS = {
+    "00": "start_here",
     "01": "python_loops",
     "02": "compiled_loops",
     "03": "strassen",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSIGNMENTS = {
+    "00": "00_start_here",
     "01": "01_python_loops",
     "02": "02_compiled_loops",
     "03": "03_strassen",

@@ -20,7 +20,7 @@ from grading_tools import answers_of, code_cell, read_notebook, solution_path
 TABLE = Path(__file__).with_name("tricks.txt").read_text(encoding="utf-8")
 OTHER = "other_work"
 PRODUCTS = ("02.matmul", "02.fast", "02.bug", "04.edge", "04.fast", "07.bmm")
-PRODUCTS_OF_LISTS = ("01.matmul", "01.alias", "01.faster")
+PRODUCTS_OF_LISTS = ("00.addmm", "01.matmul", "01.alias", "01.faster")
 COUNTED = ("03.level", "03.winograd", "03.any", "03.bug")
 IMPORTS = ("numpy as np", "math", "functools", "operator", "torch", "scipy.linalg")
 CLASSICAL = """\
@@ -139,7 +139,7 @@ def _product(trick: Trick, task) -> str:
     needed = [one for one in IMPORTS if f"{one.split()[-1].split('.')[0]}." in trick.code]
     compiled = "from numba import njit\n@njit\n" if task.id in PRODUCTS else ""
     head = "".join(f"import {one}\n" for one in needed)
-    return f"{head}{compiled}def {task.entry}(A, B):\n    return {trick.code}\n"
+    return f"{head}{compiled}{_head(task)}    return {trick.code}\n"
 
 
 def _uncounted(trick: Trick, task) -> str:
@@ -201,8 +201,14 @@ def _worthless(task) -> Answer:
     if task.id not in PRODUCTS + PRODUCTS_OF_LISTS:
         return _solution(task.chapter, task.entry)
     value = "A @ B" if task.id in PRODUCTS else "(np.array(A) @ np.array(B)).tolist()"
-    text = f"import numpy as np\ndef {task.entry}(A, B):\n    return {value}\n"
+    if task.id == "00.addmm":
+        value = "(beta * np.array(input) + alpha * (np.array(A) @ np.array(B))).tolist()"
+    text = f"import numpy as np\n{_head(task)}    return {value}\n"
     return text, _entry(text, task.entry)
+
+
+def _head(task) -> str:
+    return f"def {task.entry}({ast.unparse(_solution(task.chapter, task.entry)[1].args)}):\n"
 
 
 def _given(task) -> str:
