@@ -16,8 +16,7 @@ HONEST = [row[1:] for row in ANSWERS if row[0] == "honest"]
 
 
 def test_every_answer_of_the_file_is_read():
-    assert len(ANSWERS) == TEXTS.count("
-====") and len(HONEST) == 36
+    assert len(ANSWERS) == TEXTS.count("\n====") > len(HONEST) > 0
 
 
 def with_given(task, text: str) -> str:
