@@ -65,11 +65,10 @@ def _fault(one, kinds: list) -> str:
     kinds = [kind.type if isinstance(kind, types.Optional) else kind for kind in kinds]
     if one.op == "call":
         function, *given = kinds
-        if isinstance(function, types.Dispatcher):
-            looked_at = issubclass(function.dispatcher._compiler.pipeline_class, Rows)
-            return "" if looked_at else "has a function inside of a function"
-        key = getattr(function, "typing_key", None)
-        does, arrays = isinstance(key, np.ufunc) or key in ARITHMETIC, _arrays(given)
+        helpers = [kind.dispatcher for kind in kinds if isinstance(kind, types.Dispatcher)]
+        if not all(issubclass(helper._compiler.pipeline_class, Rows) for helper in helpers):
+            return "has a function inside of a function"
+        does, arrays = any(map(_computes, kinds)), _arrays(given) or not _computes(function)  # map computes
     else:
         does = one.op in ("binop", "inplace_binop", "unary") and one.fn not in (*NO_ARITHMETIC, *SUMS)
         arrays = _arrays(kinds)
@@ -78,5 +77,11 @@ def _fault(one, kinds: list) -> str:
     return "computes with whole arrays" if does and arrays else ""
 
 
+def _computes(function) -> bool:
+    key = getattr(function, "typing_key", None)
+    return isinstance(key, np.ufunc) or key in ARITHMETIC
+
+
 def _arrays(kinds: list) -> list:
-    return [one for one in kinds if isinstance(one, types.ArrayCompatible | types.Buffer)]
+    inside = [_arrays(one.types) for one in kinds if isinstance(one, types.BaseTuple)]  # behind a star
+    return sum(inside, [one for one in kinds if isinstance(one, types.ArrayCompatible | types.Buffer)])

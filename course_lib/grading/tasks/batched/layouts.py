@@ -74,6 +74,8 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     )
     for strides, *labels in (
         ((0, 0, N, 1), "one matrix for all of them"),
+        ((H * N, N, 0, 1), "one row for each matrix", "one column for each matrix"),
+        ((M * N, M * N, N, 1), "the heads of an utterance, and one further for the next"),
         ((0, M * N, N, 1), "one matrix for each head, the same for all utterances"),
         ((M * N, 0, N, 1), "one matrix for each utterance, the same for all heads"),
         ((2 * H * M * N, 2 * M * N, 2 * N, 1), "every second row"),
@@ -87,7 +89,8 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
         ((H * M * N, M * N, 1, M - 1), "columns that overlap by one number"),
         ((H * M * N, M * N, -N, 1), "rows from the last to the first"),
         ((H * M * N + 4, M * N, N, 1), "a gap between utterances"),
-        ((-H * M * N, -M * N, N, 1), "matrices from the last to the first"),
+        ((H * M * N, M * N, N, -1), "each row from its end", "each column from its end"),
+        ((-H * M * N, -M * N, N, 1), "matrices from the last to the first", "the same, each transposed"),
         (
             (-H * M * N, M * N, N, 1),
             "utterances from the last to the first, each with its heads in order",

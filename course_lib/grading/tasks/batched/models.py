@@ -55,7 +55,7 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
     padding[:, 5:] = 3000.0
     yield Case((padding, 5), "large numbers in the padding: they must not count")
     yield Case(
-        (_scores(rng, 5, 1.0) + FILL, 3), "scores near -1e4: there the filling takes its share of the softmax"
+        (_scores(rng, 6, 1.0) + FILL, 3), "scores near -1e4: there the filling takes its share of the softmax"
     )
     scratch = _scores(rng, 6, 2.0)
     scratch[4], scratch[:, 4], scratch[5], scratch[1, 5] = np.inf, np.nan, -np.inf, np.inf
@@ -225,7 +225,7 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((inside, 50.0, 10.0), "a parent that is itself the op to begin with")
     even = [("silu", 10, 900.0, 900.0, 4e5, 8.5e6), ("bmm", 10, 600.0, 600.0, 1e7, 2e5)]
     yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
-    both = [("silu", 10, 1000.0, 1000.0, 4e5, 5e6), ("bmm", 10, 900.0, 900.0, 5e6, 2e5)]
+    both = [("silu", 10, 1000.0, 1000.0, 4e5, 6e6), ("bmm", 10, 600.0, 600.0, 5e6, 2e5)]
     yield Case((both, 50.0, 10.0), "of two ops far above their rooflines the shorter one has more to gain")
     third = [("addmm", 9, 1500.0, 1500.0, 7e7, 4e5), ("silu", 9, 1400.0, 1400.0, 4e5, 1.3e7)]
     third += [("bmm", 9, 1000.0, 1000.0, 2.5e7, 2e5), ("copy_", 90, 450.0, 450.0, 0.0, 4.5e5)]
@@ -256,7 +256,7 @@ def _timed_profile(rng: np.random.Generator, said: str) -> Case:
     for name, calls, self_us, above, bound in kinds:
         self_us = round(self_us * float(rng.uniform(0.97, 1.03)), 1)
         least = self_us / above * 1000  # FLOP for each GFLOP/s, bytes for each GB/s
-        other = float(rng.uniform(0.05, 0.6))
+        other = float(rng.uniform(0.05, 0.95))
         flops = round(least * gflops * (1.0 if bound == "compute" else other))
         moved = round(least * gbytes * (1.0 if bound == "memory" else other))
         flops = 0 if "moves" in said and bound == "memory" else flops
@@ -518,6 +518,8 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((even, 16.0, 0.5), "16 utterances a second, half a second to answer")
     yield Case((even, 16.0, 0.65), "16 utterances a second, 0.65 s to answer")
     yield Case((even, 16.0, 0.3125), "a batch that needs exactly the target")
+    dense = [(batch, 0.0625 + 0.015625 * batch) for batch in range(1, 17)]
+    yield Case((dense, 16.0, 0.6249), "a batch of eight needs a little more than the target")
     yield Case((even, 16.0, 0.0625), "no batch is fast enough")
     yield Case((even, 8.0, 0.0703125), "no batch is fast enough, by a little")
     yield Case((even, 64.0, 60.0), "time enough, and no batch keeps up with 64 a second")
@@ -525,7 +527,7 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([(4, 0.25)], 16.0, 2.0), "four in exactly the time in which four arrive")
     yield Case((even, 20.0, 60.0), "any batch in time: the smallest ones do not keep up")
     yield Case(([(2, 0.75)], 2.5, 10.0), "2.67 utterances a second, and 2.5 arrive")
-    yield Case(([(2, 1.0)], 2.5, 10.0), "2 utterances a second, and 2.5 arrive")
+    yield Case(([(2, 0.81)], 2.5, 10.0), "2.47 utterances a second, and 2.5 arrive")
     yield Case(([], 4.0, 1.0), "nothing was measured")
     falling = [(1, 0.05), (2, 0.06), (4, 0.09), (8, 0.3)]
     yield Case((falling, 10.0, 2.0), "the throughput falls again: 44 a second in fours, 27 in eights")

@@ -231,7 +231,7 @@ def _grids(rng: np.random.Generator) -> Iterator[Case]:
     for rows, columns, blocks, cluster, band in (
         (4, 3, 2, 1, 4),
         (4, 4, 4, 2, 2),
-        (5, 4, 3, 1, 2),
+        (7, 4, 3, 1, 4),
         (4, 5, 4, 2, 4),
         (7, 5, 6, 2, 3),
         (3, 4, 8, 1, 16),

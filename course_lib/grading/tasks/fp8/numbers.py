@@ -246,7 +246,7 @@ def _matrices(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((x,), "x 4 x 384, a block of zeros", guard=True)
     x = _matrix(rng, 4, 260)
     x[2, 128:256] = 1e-6 * rng.standard_normal(128)
-    for row, largest in ((0, 9e-5), (1, 2e-4), (3, 1e-3)):  # below the smallest that counts, and above it
+    for row, largest in ((0, 9e-5), (1, 1.2e-4), (3, 1e-3)):  # below the smallest that counts, and above it
         x[row, 128:256] *= largest / np.abs(x[row, 128:256]).max()
     yield Case((x,), "x 4 x 260, blocks of very small numbers", guard=True)
     x = -np.abs(_matrix(rng, 3, 200))
