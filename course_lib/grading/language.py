@@ -550,7 +550,7 @@ class _Reading:
                 todo.append(named)
             elif isinstance(node, ast.Lambda):
                 todo += defaults(node)
-            else:
+            elif getattr(node, "value", node) is not None:  # `(name): int` binds nothing
                 yield from ((name, LOCAL) for name in bound_by(node))
                 todo += ast.iter_child_nodes(node)
 
@@ -693,7 +693,7 @@ class _Reading:
             library = bool(self._module(node.func.value)) or node.func.attr in WHOLE_METHODS - METHODS
         else:
             self.refuse(node, "a call of what is computed", BY_NAME, "has")
-        name = _last(node.func)
+        name = self._dotted(node.func).rpartition(".")[2] or _last(node.func)  # insort as len is insort
         given = [one.func for one in node.args if library and isinstance(one, ast.Call)]  # np.max(type(x))
         if any(map(self._is_type_of, [node.func, *given])):
             why = "compare the type of one thing with `is`, or ask isinstance"

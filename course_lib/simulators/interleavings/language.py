@@ -8,6 +8,7 @@ append() to lists. Nothing of a text is ever run by Python: `running.py` goes th
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,20 +110,17 @@ def as_loop(node: ast.ListComp | ast.GeneratorExp, by: str) -> ast.For:
 
 
 def waits(call: ast.Call) -> bool | None:
-    """Whether acquire() waits as long as it must; None for what is no constant.
+    """Whether acquire() waits as long as it must; None for what is no constant, or nothing for Python.
 
     timeout=-1 is "no limit" for a lock, but "not at all" for a semaphore: it counts as a limit.
     """
-    given = dict(zip(("blocking", "timeout"), call.args, strict=False))
-    given.update({keyword.arg or "": keyword.value for keyword in call.keywords})
-    for name, value in given.items():
-        if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-            value = value.operand
-        if name not in ("blocking", "timeout") or not isinstance(value, ast.Constant):
-            return None
-        if name == "timeout" or not value.value:
-            return False
-    return True
+    try:
+        given = [ast.literal_eval(one) for one in call.args]
+        named = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+        threading.Lock().acquire(*given, **named)  # a free one: Python says whether it takes them
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return len(given) < 2 and "timeout" not in named and all((*given, *named.values()))
 
 
 class _Reader:
@@ -193,14 +191,14 @@ class _Reader:
 
     # -- statements -----------------------------------------------------------------------------------------
 
-    def _on_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            if alias.name not in MODULES or alias.asname:
-                self._refuse(node, ast.unparse(node), "only threading and time mean something here")
-
-    def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.module not in MODULES or any(one.asname or one.name in COMPUTE for one in node.names):
+    def _on_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        imported = {one.name for one in node.names}
+        modules = {node.module} if isinstance(node, ast.ImportFrom) else imported
+        others = {*self.function.variables, *self.names, *self.scope.constants, *self.scope.functions}
+        if modules - {*MODULES} or imported & {*others, *COMPUTE} or any(one.asname for one in node.names):
             self._refuse(node, ast.unparse(node), "only threading and time mean something here")
+
+    _on_ImportFrom = _on_Import
 
     def _on_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # else a docstring
@@ -377,7 +375,7 @@ class _Reader:
             if calls and walked(self.scope.loops[node][0].iter)[0] == "reversed":  # it may change the list
                 self._refuse(node, f"a call within {name}(… reversed(…) …)", "give its value a name first")
         for argument in arguments:
-            (self._printed if name == "print" else self._part)(argument)
+            (self._printed if name == "print" and not is_own else self._part)(argument)
 
     def _method(self, node: ast.Call, called: ast.Attribute) -> None:
         if is_sleep(called):
