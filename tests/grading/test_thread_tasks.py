@@ -2,7 +2,6 @@
 
 import ast
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ SOLUTION = ROOT / "solutions" / "05_threads" / "05_threads.ipynb"
 SEEDS = (0, 7, 12345)
 
 
-BANDS, RACE, TRANSFER, POOL = declared.BANDS, declared.RACE, declared.TRANSFER, declared.POOL
-INVALIDATIONS, BALANCE, AMDAHL = declared.INVALIDATIONS, declared.BALANCE, declared.AMDAHL
+RACE, TRANSFER, POOL = declared.RACE, declared.TRANSFER, declared.POOL
+INVALIDATIONS = declared.INVALIDATIONS
 
 
 def on_locks(answer: str) -> str:
@@ -109,17 +108,16 @@ def test_threads_that_work_under_one_lock_are_told_which_one():
 # --- comparisons and references -----------------------------------------------------------------------------
 
 
-def test_any_even_bands_are_accepted():
-    def larger_first(rows, threads):
-        small, larger = divmod(rows, threads)
-        edges = [t * small + min(t, larger) for t in range(threads + 1)]
-        return [list(pair) for pair in pairwise(edges)]
-
-    for rows, threads in ((10, 4), (11, 4), (3, 5), (0, 2), (1000, 7)):
-        args = (rows, threads)
-        got, want = larger_first(*args), declared.bands(*args)
-        assert declared.EvenBands().compare(got, want, args) is None
-    assert declared.EvenBands().compare([[0, 5], [5, 8]], declared.bands(8, 2), (8, 2)) is not None
+def test_a_log_without_an_entry_or_with_one_too_many_is_told_what_it_leads_to():
+    compare, deaf = declared.NothingLeft().compare, ([(9, 9, 1, 1)], 5, 2)
+    right = declared.parent(*deaf)
+    assert compare(right, right, deaf) is None and [what for _, what, _ in right] == [*declared.MISSING]
+    for n, (what, says) in enumerate(declared.MISSING.items()):
+        (said,) = compare(right[:n] + right[n + 1 :], right, deaf).says
+        assert says in said and f"no “{what}”" in said
+        (said,) = compare([*right, (7, what, 1)], right, deaf).says
+        assert declared.NEEDLESS[what] in said
+    assert "comes after" in compare([right[0], right[2], right[1], *right[3:]], right, deaf).says[0]
 
 
 def test_any_distribution_within_ten_percent_is_accepted():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.compare import Mismatch, close, exact, same
+from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
 from course_lib.grading.language import Language
 from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
@@ -54,104 +55,91 @@ CHECKED_LOCKS = source("""
 THREADS = Language(("threading",), given=LOCKS)
 
 
-# --- 05.bands: the rows of C dealt out evenly, so that no two threads write the same one --------------------
+# --- 05.team: the number of threads that is best, from three times, where each thread has a price -----------
 
 
-def bands(rows: int, threads: int) -> list[list[int]]:
-    """Return [start, stop] of each thread's rows; stop is exclusive, sizes differ by one at most."""
-    edges = [rows * thread // threads for thread in range(threads + 1)]
-    return [[start, stop] for start, stop in pairwise(edges)]
+def best_team(times: list[tuple[int, float]], most: int) -> tuple[int, float]:
+    """Return the number of threads, at most `most`, with the shortest time, and the speed-up over one thread.
+
+    The times are a + b / p + c * p on p threads, through the three (p, seconds) that are given.
+    """
+    law = _law(times)
+    best = min(range(1, most + 1), key=law)
+    return best, law(1) / law(best)
 
 
-@dataclass(frozen=True)
-class EvenBands:
-    """Accepts any bands that cover every row once, in order, with sizes that differ by one at most."""
-
-    def compare(self, got: Any, want: list, args: tuple) -> Mismatch | None:
-        """Return None if `got` is such a list for args (rows, threads), else what is wrong."""
-        if type(got) is list:  # pairs may be tuples, as in the chapter
-            got = [list(pair) if type(pair) is tuple else pair for pair in got]
-        found = exact().compare(got, want, args)
-        if found and found.form:
-            return found
-        edges = [edge for pair in got for edge in pair]
-        floats = [edge for edge in edges if not isinstance(edge, int | np.integer)]
-        if floats and all(edge == int(edge) for edge in edges):
-            return Mismatch((f"The edge {floats[0]!r} is no int, so it cannot be an index.",))
-        if found is None:
-            return None
-        said = _what_is_wrong([list(map(float, pair)) for pair in got], args[0])
-        return Mismatch((said,)) if said else None
-
-
-def _what_is_wrong(got: list[list[float]], rows: int) -> str | None:
-    """Return where the bands fail, in numbers; None if they do not."""
-    if any(edge != int(edge) for pair in got for edge in pair):
-        return "Some edges lie inside a row."
-    for thread, (start, stop) in enumerate(got):
-        if stop < start:
-            return f"The band of thread {thread} stops at {stop:g}, before it begins at {start:g}."
-    if got[0][0] != 0:
-        return f"The first band begins at row {got[0][0]:g}."
-    for thread, ((_, stop), (start, _)) in enumerate(pairwise(got)):
-        if start != stop:
-            return f"Thread {thread} stops before row {stop:g}, thread {thread + 1} begins at row {start:g}."
-    if got[-1][1] != rows:
-        return f"The last band stops at {got[-1][1]:g}; there are {rows} rows."
-    sizes = [stop - start for start, stop in got]
-    if max(sizes) - min(sizes) > 1:
-        return f"One thread gets {max(sizes):g} rows, another {min(sizes):g}."
-    return None
-
-
-def _owners_of_bands(got: list[list[int]], rows: int) -> list[int]:
-    """Return how many bands each row is in."""
-    return [sum(start <= row < stop for start, stop in got) for row in range(rows)]
+def _law(times: list[tuple[int, float]], powers: tuple[int, ...] = (0, -1, 1)) -> Callable[[float], float]:
+    """Return the time on p threads: the sum of these powers of p that goes through the times."""
+    threads, seconds = np.array(times[: len(powers)], dtype=float).T
+    parts = np.linalg.solve(threads[:, None] ** np.array(powers, float), seconds)
+    return lambda p: float(parts @ float(p) ** np.array(powers, float))
 
 
 def _teams(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, threads in ((12, 4), (7, 1), (10, 4), (11, 4), (1000, 7), (61, 7), (3, 5), (0, 3), (1, 1)):
-        yield Case((rows, threads), f"{rows} rows for {threads} thread{'s' * (threads > 1)}")
-    for _ in range(4):
-        threads = int(rng.integers(2, 20))
-        rows = threads * int(rng.integers(1, 60)) + int(rng.integers(1, threads))
-        yield Case((rows, threads), f"{rows} rows for {threads} threads")
+    for measured, serial, divided, best, most, what in (
+        ((1, 2, 4), 1.0, 18.0, 6.0, 16, "measured on 1, 2 and 4 threads"),
+        ((1, 2, 4), 0.0, 10.0, 1.46, 64, "nothing serial, and a price that is high"),
+        ((1, 4, 8), 2.0, 30.0, 40.0, 24, "all there are"),
+        ((2, 4, 8), 0.5, 12.0, 9.3, 64, "one thread was not measured"),
+        ((1, 2, 8), 3.0, 4.0, 0.9, 32, "a thread more costs more than it brings"),
+        ((8, 1, 3), 0.2, 15.0, 5.0, 5, "measured in no order"),
+    ):
+        yield Case((_measured(measured, serial, divided, best), most), what)
+    for _ in range(6):
+        times, most = [], 0
+        while not times or not _is_clear(times, most):
+            measured = rng.choice([1, 2, 3, 4, 6, 8, 12], 3, replace=False).tolist()
+            times = _measured(measured, *rng.uniform((0, 5, 1.2), (5, 90, 30)).tolist())
+            most = int(rng.integers(6, 65))
+        yield Case((times, most), f"measured on {', '.join(map(str, measured))} threads, {most} are there")
 
 
-BANDS = Task(
-    id="05.bands",
-    title="A band for everybody",
-    points=1,
-    difficulty=2,
-    minutes=10,
+def _measured(threads: Sequence[int], serial: float, divided: float, best: float) -> list[tuple[int, float]]:
+    """Return times on these numbers of threads, of a program that is fastest on `best` of them."""
+    return [(p, round(serial + divided / p + divided / best**2 * p, 9)) for p in threads]
+
+
+def _is_clear(times: list[tuple[int, float]], most: int) -> bool:
+    """Whether the best number of threads is so by one part in a thousand."""
+    best, second = sorted(map(_law(times), range(1, most + 1)))[:2]
+    return second > 1.001 * best
+
+
+TEAM = Task(
+    id="05.team",
+    title="How many threads are best?",
+    points=2,
+    difficulty=3,
+    minutes=20,
     cases=_teams,
-    reference=bands,
-    comparison=EvenBands(),
-    rules=(Language(("math", "numpy")),),
+    reference=best_team,
+    comparison=close(rtol=1e-9, parts=("threads", "speed-up")),
+    rules=(Language(("math", "numpy", "itertools")),),
     lookalikes={
-        "A band begins and stops at whole rows: divide with //.": (
-            lambda got, rows, threads: any(
-                not isinstance(edge, int | np.integer) for pair in got for edge in pair
+        "By Amdahl's law more threads never harm. Here each of them has a price: with three times there are "
+        "three unknowns to solve for.": lambda times, most: (
+            most,
+            _law(times, (0, -1))(1) / _law(times, (0, -1))(most),
+        ),
+        "More threads than there are: `most` is the limit.": lambda got, times, most: got[0] > most,
+        "There are no parts of threads.": lambda got, times, most: got[0] != int(got[0]),
+        "The threads are right. The speed-up is that over one thread, measured or not.": (
+            lambda times, most: (
+                best_team(times, most)[0],
+                times[0][1] / _law(times)(best_team(times, most)[0]),
             )
         ),
-        "A band cannot stop before it begins: the second number is where it stops, not how long it is.": (
-            lambda got, rows, threads: any(stop < start for start, stop in got)
-        ),
-        "Some rows are in two bands: two threads would write the same elements of C.": (
-            lambda got, rows, threads: max(_owners_of_bands(got, rows), default=0) > 1
-        ),
-        "Some rows belong to nobody: their elements of C would never be computed.": (
-            lambda got, rows, threads: min(_owners_of_bands(got, rows), default=1) < 1
-        ),
-        "All wait for the slowest: the sizes of two bands may differ by one row at most.": (
-            lambda got, rows, threads: True
+        "The threads are right; the second number is the time over that of one thread, the inverse.": (
+            lambda *args: (best_team(*args)[0], 1 / best_team(*args)[1])
         ),
     },
     hints=(
-        "Where would the band of thread t begin if rows could be cut into pieces of any size?",
-        "At rows * t / threads. Rounded down it is a whole row – and the band before must stop at the same "
-        "one.",
-        "start, stop = rows * thread // threads, rows * (thread + 1) // threads",
+        "Which part of the time gets shorter with every thread, which stays, which grows? How many unknown "
+        "numbers are that, and how many equations have you got?",
+        "Each pair says seconds = a + b / p + c * p. Three such equations give a, b and c. Then the time on "
+        "every number of threads is known, and there are not many of them.",
+        "rows = [[1, 1 / p, p] for p, _ in times]; a, b, c = np.linalg.solve(rows, [t for _, t in times]); "
+        "look for the shortest time among 1 to `most` threads.",
     ),
 )
 
@@ -753,89 +741,115 @@ BALANCE = Task(
 )
 
 
-# --- 05.amdahl: the serial fraction behind a measured time, and what more threads would bring ---------------
+# --- 05.leak: what a parent does so that its children leave nothing behind ----------------------------------
+
+Entry = tuple[float, str, int]  # second, what is done, number of the child
+#: What it means that an entry of the log is missing, or should not be there.
+MISSING = {
+    "terminate": "still works at the limit. Ask it to end: only who is asked can clean up.",
+    "kill": "does not end within the grace. It lives on: an orphan, as soon as you end.",
+    "wait": "has ended, and you do not ask how: a zombie.",
+    "unlink": "could not remove its shared memory, since it was killed. Who else should?",
+    "kill helper": "could not end its helper, since it was killed. The helper lives on: an orphan.",
+}
+NEEDLESS = {
+    "terminate": "need not be asked then: it has ended, or its limit is not over.",
+    "kill": "need not be killed then: it has ended, or its grace is not over.",
+    "wait": "cannot be waited for then: it still runs, and you stand still with all others, or it was waited "
+    "for already, and the number may be another's by now.",
+    "unlink": "has no shared memory to be removed: none was made, or it has done so itself.",
+    "kill helper": "has no helper that still runs: it had none, or has ended it itself.",
+}
 
 
-def forecast(one: float, several: float, threads: int, more: float) -> tuple[float, float]:
-    """Return the serial fraction that the times on 1 and on `threads` threads ask for, and the speed-up that
-    Amdahl's law then allows on `more` threads."""
-    serial = (several / one - 1 / threads) / (1 - 1 / threads)
-    return serial, 1 / (serial + (1 - serial) / more)
+def parent(children: list[tuple[float, float, int, int]], limit: int, grace: int) -> list[Entry]:
+    """Return what the parent does, in order of time, for children that begin at second 0.
+
+    A child works so many seconds, ends so many after it was asked to, and has shared memory and a helper or
+    not; it gives both back unless it is killed.
+    """
+    found: list[Entry] = []
+    for child, (works, heeds, memory, helper) in enumerate(children):
+        end, last = works, limit + grace
+        if works > limit:
+            found.append((limit, "terminate", child))
+            end = min(works, limit + heeds)
+        found += [(last, "kill", child)] * (end > last)
+        found.append((min(end, last), "wait", child))
+        found += [(last, "unlink", child)] * (end > last and memory)
+        found += [(last, "kill helper", child)] * (end > last and helper)
+    return sorted(found, key=lambda entry: entry[0])
 
 
-def _times(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((10.0, 6.0, 2, 4), "10 s on one thread, 6 s on two: what do four bring?")
-    yield Case((10.0, 5.5, 2, math.inf), "10 s and 5.5 s: what is the limit?")
-    yield Case((8.0, 8.0, 4, 64), "four threads are no faster than one")
-    yield Case((8.0, 2.0, 4, 64), "four threads take a quarter of the time")
-    for threads in (2, 4, 8, 16):
-        serial, one = float(rng.uniform(0.01, 0.4)), float(rng.uniform(0.5, 90))
-        several = round(one * (serial + (1 - serial) / threads), 6)
-        more = int(threads * rng.integers(2, 20))
-        yield Case(
-            (round(one, 6), several, threads, more), f"measured on {threads}, asked for {more} threads"
-        )
+@dataclass(frozen=True)
+class NothingLeft:
+    """Accepts a log with the right entries in order of time; who is killed is waited for before the rest."""
+
+    def compare(self, got: Any, want: list[Entry], args: tuple) -> Mismatch | None:
+        """Return None if `got` is such a log, else what its first fault leaves behind."""
+        if type(got) is not list or not all(map(_is_entry, got)):
+            said = f"Your function returned {describe(got)}, but a list of (second, what, child) is needed"
+            words = "is a `return` missing?" if got is None else f"“what” is one of {', '.join(MISSING)}."
+            return Mismatch((f"{said}: {words}",), form=True)
+        mine = [tuple(entry) for entry in got]
+        faults = [(entry, NEEDLESS) for entry in (Counter(mine) - Counter(want))]
+        faults += [(entry, MISSING) for entry in (Counter(want) - Counter(mine))]
+        if faults:
+            (second, what, child), says = min(faults, key=lambda fault: fault[0][0])
+            kind = "no" if says is MISSING else "your"
+            return Mismatch((f"Second {second:g}, {kind} “{what}”: child {child} {says[what]}",))
+        order = {"terminate": 0, "kill": 1, "wait": 2}
+        for (at, what, child), (then, later, other) in combinations(mine, 2):
+            if at > then or (child == other and order.get(what, 3) > order.get(later, 3)):
+                return Mismatch((f"“{later}” of child {other} at second {then:g} comes after “{what}”.",))
+        return None
 
 
-AMDAHL = Task(
-    id="05.amdahl",
-    title="What would more cores bring?",
-    points=2,
-    difficulty=2,
-    minutes=10,
-    cases=_times,
-    reference=forecast,
-    comparison=close(rtol=1e-9, atol=1e-12, parts=("serial fraction", "speed-up")),
-    rules=(Language(("math", "numpy")),),
-    lookalikes={
-        "The pair is swapped: the serial fraction first, then the speed-up.": (
-            lambda *args: forecast(*args)[::-1]
-        ),
-        "That is the part of the time that is left; the threads' share of the parallel part is still "
-        "in it.": lambda one, several, threads, more: _both(several / one, more),
-        "Nearly: on `threads` threads only 1 - 1/threads of the parallel part has gone. Divide by that.": (
-            lambda one, several, threads, more: _both(several / one - 1 / threads, more)
-        ),
-        "one and several have changed places: several / one is the part of the time that is left.": (
-            lambda one, several, threads, more: forecast(several, one, threads, more)
-        ),
-        "That is inf / inf: divide both by `more` first, then 1 / more is 0 where there are threads without "
-        "end.": lambda got, *args: args[-1] == math.inf and not all(map(math.isfinite, got)),
-        "That is the parallel fraction; the serial one is what is left of 1.": (
-            lambda got, *args: same(got[0], 1 - forecast(*args)[0])
-        ),
-        "That is in per cent: a fraction of 20 % is 0.2.": (
-            lambda got, *args: forecast(*args)[0] != 0 and same(got[0], 100 * forecast(*args)[0])
-        ),
-        "1 / s is the limit for threads without end. On `more` of them the parallel part still takes "
-        "(1 - s) / more.": lambda *args: (forecast(*args)[0], 1 / forecast(*args)[0]),
-        "The serial fraction is right. The speed-up does not grow in step with the threads: the serial part "
-        "stays.": (
-            lambda one, several, threads, more: (
-                forecast(one, several, threads, more)[0],
-                one / several * more / threads,
-            )
-        ),
-        "The second number is the part of the time that is left: the speed-up is its inverse.": (
-            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[1])
-        ),
-        "You divide by the threads of the measurement; the question is about `more` threads.": (
-            lambda one, several, threads, more: (forecast(one, several, threads, more)[0], one / several)
-        ),
-    },
+def _is_entry(entry: Any) -> bool:
+    three = type(entry) in (tuple, list) and len(entry) == 3
+    return three and is_number(entry[0]) and is_number(entry[2]) and str(entry[1]) in MISSING
+
+
+def _families(rng: np.random.Generator) -> Iterator[Case]:
+    inf = math.inf
+    for children, what in (
+        ([(3, 1, 0, 0), (inf, 2, 1, 0)], "a child that is done in time, and one that heeds"),
+        ([(10, inf, 1, 1), (11, inf, 1, 1)], "done at the very limit, and a second later, deaf"),
+        ([(inf, 5, 0, 1), (inf, 6, 1, 0)], "at the end of the grace, and a second later"),
+        ([(inf, inf, 1, 1), (inf, inf, 0, 1), (inf, inf, 1, 0)], "deaf children"),
+        ([(12, 4, 0, 0), (15, inf, 1, 1), (16, inf, 0, 0)], "work that is done within the grace"),
+        ([], "no children"),
+    ):
+        yield Case((children, 10, 5), f"{what}; limit 10, grace 5")
+    for count in (5, 9, 16, 25):
+        limit, grace = (int(n) for n in rng.integers((8, 3), (40, 12)))
+        works = rng.choice([*range(1, limit + 2 * grace), *[inf] * limit], count).tolist()
+        heeds = rng.choice([*range(1, 2 * grace), *[inf] * grace], count).tolist()
+        has = rng.integers(0, 2, (count, 2)).tolist()
+        children = [(*times, *one) for *times, one in zip(works, heeds, has, strict=True)]
+        yield Case((children, limit, grace), f"{count} children; limit {limit}, grace {grace}")
+
+
+LEAK = Task(
+    id="05.leak",
+    title="A parent that leaks nothing",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    cases=_families,
+    reference=parent,
+    comparison=NothingLeft(),
+    rules=(Language(("math", "itertools")),),
     hints=(
-        "Let s be the serial fraction and the time on one thread 1. How long does it take on p threads?",
-        "s + (1 - s) / p. This is several / one with p = threads: solve it for s. Then put p = more in; the "
-        "speed-up is the inverse.",
-        "serial = (several / one - 1 / threads) / (1 - 1 / threads); speed-up = 1 / (serial + (1 - serial) "
-        "/ more)",
+        "Take one child. In how many ways can its life end, and what does each of them leave behind that "
+        "only you can remove?",
+        "It ends by itself in time; or it is asked, and ends within the grace, because it heeds or because "
+        "its work is done; or it must be killed. Wait for everybody, and clean up behind a killed child.",
+        "end = works; if that is beyond the limit: ask, and end = min(works, limit + heeds). If that is "
+        "beyond limit + grace: kill, wait there, and remove what it has; else only wait, at `end`.",
     ),
 )
 
 
-def _both(serial: float, more: float) -> tuple[float, float]:
-    return serial, 1 / (serial + (1 - serial) / more)
-
-
 #: In the order of the chapter.
-TASKS = (BANDS, RACE, TRANSFER, POOL, INVALIDATIONS, BALANCE, AMDAHL)
+TASKS = (TEAM, RACE, TRANSFER, POOL, INVALIDATIONS, BALANCE, LEAK)
