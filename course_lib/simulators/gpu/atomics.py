@@ -21,6 +21,8 @@ CODES = {
     "inc": INC,
     "dec": DEC,
 }
+#: By these numbers, what commutes: sums with differences, largest with nanmax; nothing with an exchange.
+GROUPS = (0, 0, 1, 2, 3, 3, 1, 2, 4, 5, 6, 7, 8)
 
 
 @compiled(_nrt=False)

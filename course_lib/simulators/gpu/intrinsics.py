@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.simulators.gpu import atomics, counting, functions, numbers, warps
+from course_lib.simulators.gpu import atomics, counting, functions, numbers, races, warps
 from course_lib.simulators.gpu.arrays import ArrayPart, DeviceArray, Site
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.machine import LaneMachine
@@ -77,6 +77,7 @@ def _block_vote(decide: Callable) -> Callable:
 def atomic(name: str) -> Callable:
     """Return an atomic operation on array[index]: it gives back what was there before."""
     code = atomics.CODES[name]
+    does = np.array([1 << races.SITE_BITS + atomics.GROUPS[code]], np.uint64)
 
     def operate(machine: LaneMachine, m: Mask, site: Site, array: Any, index: Value, *values: Value) -> Value:
         if type(array) is ArrayPart:
@@ -99,7 +100,7 @@ def atomic(name: str) -> Callable:
         if storage.unwritten:
             machine.check_written(site, array, place, shift)
         if storage.shadow is not None:
-            machine.watch_access(site, array, place, shift, np.zeros(1, np.uint64))
+            machine.watch_access(site, array, place, shift, does)
         _, rounds = counting.contention(m.lanes, place.base, at, machine.scratch)
         machine.tally.atomic_rounds[site.line, array.name] += rounds
         *expected, value = (machine.as_elements(value, array.dtype) for value in values)

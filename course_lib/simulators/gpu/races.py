@@ -17,7 +17,8 @@ from course_lib.measure.jit import compiled
 LOAD, STORE, ATOMIC = 0, 1, 2
 WARP = 32
 WRITER, READERS, ATOMICS = 0, 3, 7  # columns of a shadow
-SITE_BITS = 16
+SITE_BITS, OWNER = 16, 25  # of a visit: its site, then what atomics do, from here on its thread
+UPDATES = (1 << OWNER) - (1 << SITE_BITS)
 SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
 #: what `check` reports: conflicts, and of the first one (of two warps, if there is such a pair) lane, other
 #: thread, other site; then the same for stores that wrote what was there already
@@ -39,7 +40,7 @@ def _unordered(packed, then, thread, now, met, block_lanes):
     """
     if packed == 0:
         return False
-    other = (packed >> SITE_BITS) - 1
+    other = (packed >> OWNER) - 1
     if other == thread:
         return False
     if other // block_lanes != thread // block_lanes:
@@ -50,19 +51,28 @@ def _unordered(packed, then, thread, now, met, block_lanes):
 
 
 @compiled(_nrt=False)
+def _commute(one, other):
+    """Whether two atomic visits give the same in either order: sums do, a maximum and an exchange do not."""
+    both = (one | other) & UPDATES
+    return both & (both - 1) == 0
+
+
+@compiled(_nrt=False)
 def _remember(row, column, packed, thread, now, met, block_lanes):
     """Keep a visit in one of the two places from `column` on."""
     for at in (column, column + 2):
         if row[at] == 0:
             row[at], row[at + 1] = packed, now
             return
-        other = (row[at] >> SITE_BITS) - 1
+        other = (row[at] >> OWNER) - 1
         same_block = other // block_lanes == thread // block_lanes
         is_older = same_block and not _unordered(row[at], row[at + 1], thread, now, met, block_lanes)
+        if other == thread and row[at + 1] == now:
+            packed |= row[at] & UPDATES
         if other == thread or is_older:
             row[at], row[at + 1] = packed, now
             return
-    one, two = (row[column] >> SITE_BITS) - 1, (row[column + 2] >> SITE_BITS) - 1
+    one, two = (row[column] >> OWNER) - 1, (row[column + 2] >> OWNER) - 1
     both_in_block = one // block_lanes == two // block_lanes
     both_in_warp = one // WARP == two // WARP
     if (both_in_block and thread // block_lanes != one // block_lanes) or (
@@ -87,12 +97,14 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
             continue
         row, thread, time = shadow[base[lane] + shift], threads[lane], now[lane]
         known = met[lane * step_met]
-        packed = ((thread + 1) << SITE_BITS) | site
+        packed = ((thread + 1) << OWNER) | site
+        if kind == ATOMIC:
+            packed |= np.int64(values[0])
         other = np.int64(0)
         if _unordered(row[WRITER], row[WRITER + 1], thread, time, known, block_lanes):
             if kind == STORE and row[WRITER + 2] == np.int64(values[lane * step]):
                 if found[4] == 0:
-                    found[5], found[6] = lane, (row[WRITER] >> SITE_BITS) - 1
+                    found[5], found[6] = lane, (row[WRITER] >> OWNER) - 1
                     found[7] = row[WRITER] & ((1 << SITE_BITS) - 1)
                 found[4] += 1
             else:
@@ -101,12 +113,13 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
             for at in (READERS, READERS + 2):
                 if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
-        if kind != ATOMIC and columns > ATOMICS:
+        if columns > ATOMICS:
             for at in (ATOMICS, ATOMICS + 2):
-                if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
+                commute = kind == ATOMIC and _commute(row[at], packed)
+                if not commute and _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
         if other:
-            before = (other >> SITE_BITS) - 1
+            before = (other >> OWNER) - 1
             if found[0] == 0 or (
                 threads[found[1]] // WARP == found[2] // WARP and thread // WARP != before // WARP
             ):

@@ -31,7 +31,7 @@ class Roots:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._note(target, node.value)
-            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
                 self._note(node.target, node.value)
             elif isinstance(node, ast.For):
                 self._note(node.target, node.iter)

@@ -6,8 +6,8 @@ functions), so it is a hazard here: a barrier that not every thread reaches.
 
 A lane that does not come, or that the mask leaves out, has no value to give: whoever asks it gets an
 undefined value. That is no fault as long as nobody uses it, as the upper half of the eight lanes that do
-`v += shfl_down_sync(0xFF, v, 4)`. So it is a remark, and the value is NaN
-here, or a number that nobody means: a result made of it is wrong.
+`v += shfl_down_sync(0xFF, v, 4)`. So it is a remark, and the value is one
+that nobody means, and of floats none that could be told from the others: a result made of it is wrong.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: 
     words = "asks {} for its value, which does not give one here: what it gets is undefined"
     _note(machine, "undefined-value", silent, source, words)
     found = np.array(numbers.vector(value, machine.lanes)[source])
-    found[silent] = _undefined(found.dtype)
+    found[silent] = _undefined(found)[silent]
     return found
 
 
@@ -60,10 +60,12 @@ def _giving(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
     return m.lanes & _named(machine, m, mask)
 
 
-def _undefined(dtype: np.dtype) -> float | int | bool:
-    if dtype.kind in "fc":
-        return np.nan
-    return UNDEFINED if dtype.itemsize >= 4 else True
+def _undefined(found: np.ndarray) -> np.ndarray:
+    """Return for each lane a value outside of those found, of floats so little that no bound tells it."""
+    if found.dtype.kind not in "fc":
+        return np.full_like(found, UNDEFINED if found.dtype.itemsize >= 4 else True)
+    largest = np.max(np.abs(found), where=np.isfinite(found), initial=0.5)
+    return np.resize(np.array([-1.003, 1.001], found.dtype), found.shape) * largest
 
 
 def _meet(machine: LaneMachine, m: Mask, mask: Value) -> None:
