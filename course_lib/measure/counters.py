@@ -1,8 +1,8 @@
-"""Threads that count, timed: each in a line of its own or all in one cache line, and all in one counter.
+"""Threads that count, timed: each in a line of its own or all in one cache line, and all to one total.
 
     counting = false_sharing(threads=2, strides=(8, 64, 128))
     counting.comparison, counting.ratio(8)          times, and how much longer stride 8 takes than the widest
-    lost_updates(threads=2, times=100_000).lost     increments that a race swallowed
+    one_total(threads=2)                            plain, mutex, atomic, private: times, and what was lost
 
 The threads are Python threads in compiled code that holds no interpreter lock, so they really run at once.
 Every increment loads and stores in memory (see `counting_loops`).
@@ -21,7 +21,7 @@ import numpy as np
 from course_lib.arguments import is_whole, one_of, refusal, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison
-from course_lib.measure.table import digits
+from course_lib.measure.table import Shown, Table, digits
 from course_lib.measure.timing import compare
 
 CALL_S = 4e-3  # one thread alone counts so long in a call: starting two threads costs a hundredth of it
@@ -31,6 +31,7 @@ MOST_TIMES = (
     100_000_000  # of all threads: seconds where they fight over a line, and nothing can interrupt them
 )
 WORD_BYTES = 8
+STRIDES = (8, 64, 128)
 PAGE_BYTES = 4096
 ONE_CORE = (
     "This process may use one core only: threads take turns on it and share its cache, so cache lines cannot "
@@ -43,7 +44,7 @@ class Counting:
     """Private counters at several distances, timed against each other."""
 
     threads: int
-    kind: str  # "plain" or "locked"
+    kind: str  # "plain" or "atomic"
     strides: tuple[int, ...]  # bytes from one thread's counter to the next
     times: int  # increments of each thread in one call
     comparison: Comparison | None  # a row for each stride; None where there is one core only
@@ -64,40 +65,45 @@ class Counting:
         return self.comparison
 
 
-@dataclass(frozen=True)
-class LostUpdates:
-    """All threads counted in one counter."""
+@dataclass(frozen=True, repr=False)
+class OneTotal(Shown):
+    """All threads counted to one total, in several ways."""
 
     threads: int
-    kind: str
-    expected: int
-    counted: int
-    seconds: float
+    times: int  # increments of each thread in one call
+    comparison: Comparison  # a row for each way
+    lost: dict[str, int]  # by way: what was missing after the worst call
 
-    @property
-    def lost(self) -> int:
-        """How many increments are missing."""
-        return self.expected - self.counted
+    def seconds(self, way: str) -> float:
+        """Return the median time of an increment, over all threads: at once, they share it."""
+        return self.comparison.row(way).seconds / (self.threads * self.times)
 
-    def __str__(self) -> str:
-        return (
-            f"{self.threads} threads, {self.kind} increments: {self.counted:,} counted of {self.expected:,}; "
-            f"{self.lost:,} lost ({100 * self.lost / max(self.expected, 1):.1f} %)."
+    def table(self) -> Table:
+        """Return for each way the time of an increment, and the part of them that was lost at worst."""
+        rows = tuple(
+            (
+                row.name,
+                digits(1e9 * self.seconds(row.name)),
+                digits(row.ratio),
+                f"{100 * self.lost[row.name] / (self.threads * self.times):.2g} %",
+            )
+            for row in self.comparison.rows
         )
-
-    __repr__ = __str__
+        note = f"{self.threads} threads, {self.times:,} increments each. {self.comparison.conditions.held}"
+        columns = ("", "ns an increment", f"x {self.comparison.baseline}", "lost at worst")
+        return Table(columns, rows, marked=self.comparison.baseline, notes=(note.rstrip(),))
 
 
 def false_sharing(
     threads: int | None = None,
-    strides: Sequence[int] = (8, 64, 128),
-    kind: str = "locked",
+    strides: Sequence[int] = STRIDES,
+    kind: str = "atomic",
     *,
     budget_s: float = 2.0,
 ) -> Counting:
     """Time threads that count in private counters `strides` bytes apart; the widest is the baseline.
 
-    `threads` None: one for each core this process may use, at most 4. `kind` is "locked" (an atomic
+    `threads` None: one for each core this process may use, at most 4. `kind` is "atomic" (an atomic
     increment: the core must own the line for each) or "plain" (load, add, store: stores wait in the core's
     store buffer and it reads them from there, so one visit of the line serves many, and sharing may cost
     little). In a call a thread does as many increments as it does in 4 ms alone.
@@ -122,18 +128,33 @@ def false_sharing(
     return Counting(threads, kind, strides, times, comparison, "", at_once)
 
 
-def lost_updates(threads: int = 2, times: int = 1_000_000, kind: str = "plain") -> LostUpdates:
-    """Let all threads increment one counter `times` times each and return what arrived.
+def one_total(threads: int = 2, times: int = 2_000_000, *, budget_s: float = 2.0) -> OneTotal:
+    """Let all threads count to one total, `times` increments each, and time four ways to do so.
 
-    "plain" increments can get lost between a load and a store; "locked" ones cannot.
+    "plain" loads, adds and stores in one counter, and increments get lost; "mutex" does so with a lock held;
+    "atomic" increments in one step; "private" counts plainly in counters 128 bytes apart, added up at the
+    end. Where the system has no POSIX mutex that way is left out.
     """
-    _checked(threads, (0,), kind)
+    from course_lib.measure.counting_loops import LOOPS
+
+    whole("threads", threads, most=MOST_THREADS)
     whole("times", times, most=MOST_TIMES // threads)
+    lost: dict[str, int] = {}
     with _Team(threads) as team:
-        run = team.counting(kind, 0, times)
-        start = time.perf_counter()
-        counted = run()
-        return LostUpdates(threads, kind, threads * times, int(counted), time.perf_counter() - start)
+
+        def counted(way: str, run: Callable[[], int]) -> Callable[[], int]:
+            def call() -> int:
+                total = run()
+                lost[way] = max(lost.get(way, 0), threads * times - total)
+                return total
+
+            return call
+
+        ways = {way: team.counting(way, 0, times) for way in ("plain", "mutex", "atomic") if way in LOOPS}
+        ways["private"] = team.counting("plain", max(STRIDES), times)
+        runs = {way: counted(way, run) for way, run in ways.items()}
+        how = {"threads": threads, "budget_s": budget_s, "max_error": False, "progress": False}
+        return OneTotal(threads, times, compare(runs, baseline="private", **how), lost)
 
 
 def name_of(stride: int) -> str:
@@ -158,10 +179,10 @@ class _Team:
 
     def counting(self, kind: str, stride: int, times: int) -> Callable[[], int]:
         """Return a function that lets every thread count in its counter and returns what was added in all."""
-        from course_lib.measure.counting_loops import LOOPS
+        from course_lib.measure.counting_loops import LOOPS, MUTEX, make_mutex
 
         loop = LOOPS[kind]
-        memory = page_aligned(1 + (self._threads - 1) * stride // WORD_BYTES)
+        memory = page_aligned(2 * MUTEX + (self._threads - 1) * stride // WORD_BYTES)
         places = [thread * stride // WORD_BYTES for thread in range(self._threads)]
 
         def one(place: int) -> float:
@@ -173,6 +194,8 @@ class _Team:
 
         def run() -> int:
             memory[:] = 0
+            if kind == "mutex":
+                make_mutex(memory)
             start = time.perf_counter()
             self.cpu_s += sum(self._pool.map(one, places))
             self.wall_s += time.perf_counter() - start
@@ -209,7 +232,7 @@ def _seconds(loop: Callable, memory: np.ndarray, times: int) -> float:
 
 def _checked(threads: int, strides: Sequence[int], kind: str) -> tuple[int, ...]:
     whole("threads", threads, most=MOST_THREADS)
-    one_of("kind", kind, ("plain", "locked"))
+    one_of("kind", kind, ("plain", "atomic"))
     strides = tuple(strides)
     if not strides or not all(is_whole(n) and n in range(0, PAGE_BYTES + 1, WORD_BYTES) for n in strides):
         wanted = f"one distance or more, each a multiple of 8 bytes up to {PAGE_BYTES}, for example (8, 64)"

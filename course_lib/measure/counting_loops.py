@@ -4,13 +4,16 @@ A plain `memory[place] += 1` in a compiled loop proves nothing: LLVM keeps the s
 it once. So each increment is written out in LLVM's own language: a *relaxed atomic* load, an addition and a
 relaxed atomic store (C11 `memory_order_relaxed`), which LLVM neither removes nor moves out of the loop and
 which become ordinary instructions on x86 and ARM. They are no atomic increment: another thread can come
-between. `locked` is one: a read-modify-write that nobody can interrupt (`lock xadd` or `lock inc` on x86,
-`ldadd` or a retry loop on ARM).
+between. `atomic` is one: a read-modify-write that nobody can interrupt (`lock xadd` or `lock inc` on x86,
+`ldadd` or a retry loop on ARM). `mutex` is the plain one under the system's lock (POSIX: Windows has none).
 
 Importing this module imports Numba.
 """
 
 from __future__ import annotations
+
+import ctypes
+import os
 
 from llvmlite import ir
 from numba import njit, types
@@ -18,6 +21,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _WORD_BYTES = 8
+MUTEX = 16  # the word of the memory at which the mutex begins: 128 bytes behind the counter it guards
+_INCREMENTS = "void(int64[::1], int64, int64)"
 
 
 def _place(context, builder, signature, arguments):
@@ -40,7 +45,7 @@ def _plain_increment(typing_context, memory, place):
 
 
 @intrinsic
-def _locked_increment(typing_context, memory, place):
+def _atomic_increment(typing_context, memory, place):
     def codegen(context, builder, signature, arguments):
         address = _place(context, builder, signature, arguments)
         builder.atomic_rmw("add", address, ir.Constant(ir.IntType(64), 1), "monotonic")
@@ -49,18 +54,37 @@ def _locked_increment(typing_context, memory, place):
     return types.void(memory, place), codegen
 
 
-@njit("void(int64[::1], int64, int64)", nogil=True)
+@njit(_INCREMENTS, nogil=True)
 def plain(memory, place, times):
     """Add 1 to memory[place] `times` times: load, add, store."""
     for _ in range(times):
         _plain_increment(memory, place)
 
 
-@njit("void(int64[::1], int64, int64)", nogil=True)
-def locked(memory, place, times):
+@njit(_INCREMENTS, nogil=True)
+def atomic(memory, place, times):
     """Add 1 to memory[place] `times` times, each time as one step that no other thread can come between."""
     for _ in range(times):
-        _locked_increment(memory, place)
+        _atomic_increment(memory, place)
 
 
-LOOPS = {"plain": plain, "locked": locked}
+def mutex(memory, place, times):
+    """Add 1 to memory[place] `times` times, each time as the one thread that holds the mutex."""
+    at = memory.ctypes.data + MUTEX * _WORD_BYTES
+    for _ in range(times):
+        take(at)  # who comes second waits here
+        memory[place] += 1
+        give(at)
+
+
+LOOPS = {"plain": plain, "atomic": atomic}
+if os.name == "posix":
+    _system = ctypes.CDLL(None)
+    take, give = _system.pthread_mutex_lock, _system.pthread_mutex_unlock
+    take.argtypes = give.argtypes = [ctypes.c_ssize_t]
+    LOOPS["mutex"] = mutex = njit(_INCREMENTS, nogil=True)(mutex)
+
+
+def make_mutex(memory):
+    """Make the mutex of this memory, open. What it takes is given back with the memory."""
+    _system.pthread_mutex_init(ctypes.c_void_p(memory.ctypes.data + MUTEX * _WORD_BYTES), None)

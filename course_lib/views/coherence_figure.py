@@ -40,7 +40,7 @@ def false_sharing(counting: Counting) -> Picture:
 
     results = [
         coherence.simulate(
-            coherence.counters(max(2, counting.threads), SIMULATED, stride, 1, counting.kind == "locked")
+            coherence.counters(max(2, counting.threads), SIMULATED, stride, 1, counting.kind == "atomic")
         )
         for stride in counting.strides
     ]

@@ -134,7 +134,7 @@ NAMES = """
 import threading
 from itertools import pairwise
 import numpy as np
-from numba import njit
+from numba import njit, prange
 from course_lib import ladder
 from course_lib.circles import simd, vectors
 from course_lib.grading import fill

@@ -1,9 +1,9 @@
-"""Threads that count in memory: the loop really stores, locked increments are not lost, one core is said."""
+"""Threads that count in memory: the loop really stores, atomic increments are not lost, one core is said."""
 
 import pytest
 
 from course_lib.measure import assembly, counters, hardware
-from course_lib.measure.counters import false_sharing, lost_updates
+from course_lib.measure.counters import false_sharing, one_total
 
 
 def imports():
@@ -12,29 +12,34 @@ def imports():
 
 
 def test_every_turn_of_the_loop_stores_to_memory():
-    for kind in ["plain", "locked"]:
+    for kind in ["plain", "atomic"]:
         code = assembly.inspect(LOOPS[kind])
         assert code.loops, "the loop was folded away: the compiler keeps the sum in a register"
         locked = ("lock", "ldadd", "stadd", "ldxr", "cas")
         for loop in code.loops:
             text = " ".join(loop.lines)
             assert "(%" in text or "[" in text, kind  # an address in memory
-            assert any(word in text for word in locked) is (kind == "locked"), kind
+            assert any(word in text for word in locked) is (kind == "atomic"), kind
             if "(%" in text and kind == "plain":  # x86: incq (memory), or a store of its own
                 assert any(line.rstrip().endswith(")") for line in loop.lines)
 
 
-def test_locked_increments_are_never_lost():
-    assert lost_updates(1, 1001).counted == 1001  # one thread loses nothing even without a lock
-    for threads in [1, 2, 3]:
-        counted = lost_updates(threads, 20_000, "locked")
-        assert counted.counted == counted.expected == threads * 20_000 and counted.lost == 0, threads
-        assert "0 lost" in str(counted), threads
+def test_only_plain_increments_of_one_counter_are_lost():
+    tries = [one_total(2, 500_000, budget_s=0.05) for _ in range(5)]
+    alone = one_total(1, 20_000, budget_s=0.05)
+    assert max(one.lost["plain"] for one in tries) > 0 or hardware.cores() == 1
+    for one in [*tries, alone, one_total(3, 200_000, budget_s=0.05)]:
+        assert [*one.lost] == ["plain", "mutex", "atomic", "private"]
+        assert [way for way, lost in one.lost.items() if lost] in ([], ["plain"][one is alone :])
+        assert one.seconds("mutex") > one.seconds("private")
+    assert "1 threads, 20,000 increments each." in str(alone)
+    whole = alone.seconds("private") * 20_000
+    assert whole == pytest.approx(alone.comparison.row("private").seconds)
 
 
 def test_nobody_counts_for_minutes():
     with pytest.raises(ValueError, match="times is 100000000"):
-        lost_updates(2, counters.MOST_TIMES, "locked")
+        one_total(2, counters.MOST_TIMES)
 
 
 def test_one_core_is_said_in_a_sentence(monkeypatch):

@@ -56,7 +56,7 @@ class TestCoherence:
         assert "take 6.0x to 10.0x as long" in views.false_sharing(counted(scatter=0.25)).alt
         assert "no cost measured here" in views.false_sharing(counted(1.0)).alt
         assert "store buffer" in views.false_sharing(counted(1.0, kind="plain")).alt
-        alt = views.false_sharing(Counting(1, "locked", (8, 64), 0, None, ONE_CORE)).alt
+        alt = views.false_sharing(Counting(1, "atomic", (8, 64), 0, None, ONE_CORE)).alt
         assert "one core only" in alt and "not measured here" in alt
 
     def test_every_access_to_a_line_has_its_row_and_its_states(self):

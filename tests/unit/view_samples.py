@@ -51,7 +51,7 @@ def deadlock():
     return explore(["forwards", "backwards"], {"a": Lock(), "b": Lock()}, source=STUCK)
 
 
-def counted(near_ratio=8.0, at_once=2.0, kind="locked", scatter=0.03):
+def counted(near_ratio=8.0, at_once=2.0, kind="atomic", scatter=0.03):
     """Private counters 8 bytes apart that take `near_ratio` as long as 64 bytes apart."""
     from course_lib.measure.comparison import Comparison, Conditions, TimedRow
     from course_lib.measure.counters import Counting

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import FunctionType
+from typing import Any
 
-from course_lib.grading.questions.question import Fill, Question
+from course_lib.grading.questions.question import Fill, Question, with_arrays
 
 QUESTIONS: tuple[Question, ...] = (
     Question(
@@ -71,6 +72,11 @@ def _order_of_locks(transfer_ordered: Callable, giver: int, taker: int) -> str:
     return f"the locks {there} one way and {back} the other"
 
 
+def _as_python(matmul_private: Callable, *case: Any) -> Any:
+    """Return the result without the compiler: there a wrong index is an error, and no damage."""
+    return with_arrays(getattr(matmul_private, "py_func", matmul_private), *case)
+
+
 FILLS: tuple[Fill, ...] = (
     Fill(
         "05.bands",
@@ -85,6 +91,27 @@ FILLS: tuple[Fill, ...] = (
             "rows / count * t": "A border is a whole number: round down, with `//`.",
             "t * count": "That is where it would begin with `count` rows for each.",
             "rows * t // (count + 1)": "There are count bands, and count + 1 borders.",
+        },
+    ),
+    Fill(
+        "05.private",
+        """@njit(parallel=True)
+def matmul_private(A, B, count):
+    partial = np.zeros((count, A.shape[0], B.shape[1]))
+    for t in prange(count):
+        for k in range(len(B) * t // count, len(B) * (t + 1) // count):
+            for i in range(A.shape[0]):
+                for j in range(B.shape[1]):
+                    partial[«t, i, j»] += A[i, k] * B[k, j]
+    return partial""",
+        cases=(([[1, 2, 3], [4, 5, 6]], [[1, 2], [3, 4], [5, 6]], 3),),
+        run=_as_python,
+        hint="`partial` has three indices. Which of the loop's names belongs to one thread alone?",
+        why="No two threads write the same element any more, so nothing needs a lock.",
+        wrong={
+            "0, i, j": "All threads write the first C: the race as before. Which one belongs to thread t?",
+            "i, j": "That is a whole row of thread i: `partial` has three indices.",
+            "t": "That adds each product to every element of C.",
         },
     ),
     Fill(
