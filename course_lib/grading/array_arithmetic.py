@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import linecache
 import operator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numba.core import types
@@ -62,7 +63,7 @@ class _Look(FunctionPass):
 
 def _fault(one, kinds: list) -> str:
     """Return what an expression with variables of these types does and may not do, "" if it may."""
-    kinds = [kind.type if isinstance(kind, types.Optional) else kind for kind in kinds]
+    kinds = [*_inside(kinds)]
     if one.op == "call":
         function, *given = kinds
         helpers = [kind.dispatcher for kind in kinds if isinstance(kind, types.Dispatcher)]
@@ -82,6 +83,13 @@ def _computes(function) -> bool:
     return isinstance(key, np.ufunc) or key in ARITHMETIC
 
 
+def _inside(kinds: Iterable) -> Iterator:
+    """Yield the types, those in tuples (behind a star) and of what may be None by themselves."""
+    for one in kinds:
+        within = one.types if isinstance(one, types.BaseTuple) else ()
+        within = (one.type,) if isinstance(one, types.Optional) else within
+        yield from _inside(within) if within else (one,)
+
+
 def _arrays(kinds: list) -> list:
-    inside = [_arrays(one.types) for one in kinds if isinstance(one, types.BaseTuple)]  # behind a star
-    return sum(inside, [one for one in kinds if isinstance(one, types.ArrayCompatible | types.Buffer)])
+    return [one for one in kinds if isinstance(one, types.ArrayCompatible | types.Buffer)]
