@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from course_lib.grading.program import bound_by, names_of
+
 _NUMBER = itertools.count(1)
 
 
@@ -96,7 +98,6 @@ def cells_around(function: Callable) -> list[str]:
 # --- guarding -----------------------------------------------------------------------------------------------
 
 EMPTY = {"empty": "full", "empty_like": "full_like"}
-COMPILERS = ("njit", "jit")
 
 
 def guard(text: str, by_hand: bool = False) -> str:
@@ -105,7 +106,8 @@ def guard(text: str, by_hand: bool = False) -> str:
     With `by_hand`, array_arithmetic looks at what is computed. All names that are added begin with __, as
     none in an answer does.
     """
-    tree = _Guard(by_hand).visit(ast.parse(text))
+    tree = ast.parse(text)
+    tree = _Guard(by_hand, _imported(tree)).visit(tree)
     at = next((n for n, node in enumerate(tree.body) if not _is_future(node)), 0)
     compiler = "\nfrom course_lib.grading.array_arithmetic import Rows as __rows" if by_hand else ""
     tree.body[at:at] = ast.parse(f"import numpy as __numpy{compiler}").body
@@ -113,17 +115,17 @@ def guard(text: str, by_hand: bool = False) -> str:
 
 
 class _Guard(ast.NodeTransformer):
-    def __init__(self, by_hand: bool) -> None:
+    def __init__(self, by_hand: bool, imported: dict[str, str]) -> None:
+        self._imported = imported
         self._settings = [ast.keyword("boundscheck", ast.Constant(True))]
         if by_hand:
             self._settings.append(ast.keyword("pipeline_class", ast.Name("__rows")))
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
-        name = _last_name(node.func)
-        if name in EMPTY:
-            return self._filled(node, EMPTY[name])
-        return self._checked(node) if name in COMPILERS else node
+        called = node.func
+        name = called.attr if isinstance(called, ast.Attribute) else self._imported.get(ast.unparse(called))
+        return self._filled(node, EMPTY[name]) if name in EMPTY else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         decorators, node.decorator_list = node.decorator_list, []
@@ -152,5 +154,11 @@ def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Return what names taken from libraries stand for: a function of the answer's own is none of them."""
+    nodes = [*ast.walk(tree)]
+    imports = [one for one in nodes if isinstance(one, ast.ImportFrom)]
+    own = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    own = own.union(*map(bound_by, {*nodes}.difference(imports)))
+    names = {name: dotted.rpartition(".")[2] for one in imports for name, dotted in names_of(one)}
+    return {name: meant for name, meant in names.items() if name not in own}

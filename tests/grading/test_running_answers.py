@@ -16,7 +16,7 @@ GUARDED = source('''
     import numpy as np
     import numba
     from numba import njit
-    from numpy import empty
+    from numpy import empty as room
 
     @njit
     def bare(A):
@@ -25,7 +25,7 @@ GUARDED = source('''
     @njit(cache=True, boundscheck=False)
     def options(A):
         """np.empty in a docstring stays."""
-        return np.empty_like(A) + empty(A.shape)
+        return np.empty_like(A) + room(A.shape)
 
     @numba.njit(fastmath={"contract"},)
     def beyond(A):
@@ -34,7 +34,13 @@ GUARDED = source('''
     def plain(A):
         return np.empty(shape=(2,), dtype=np.float64)
 
-    compiled = njit(lambda A: A[A.shape[0]])
+    @njit
+    def empty(A):
+        return A[A.shape[0]]
+
+    @njit
+    def calls(A):
+        return empty(A)
 ''')
 
 
@@ -48,7 +54,7 @@ def test_in_a_guarded_source_unwritten_memory_is_nan():
 
 
 def test_in_a_guarded_source_every_index_is_checked():
-    for name in ("beyond", "compiled"):
+    for name in ("beyond", "calls"):
         with pytest.raises(IndexError):
             load(guard(GUARDED), name)(np.ones(3))
 

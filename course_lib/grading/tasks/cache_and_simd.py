@@ -395,6 +395,7 @@ PACK = Task(
     reference=pack,
     comparison=exact(),
     rules=LOOPS_ONLY,
+    by_hand=True,
     lookalikes={
         "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (_transposed),
         "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.": (
