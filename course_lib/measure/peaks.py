@@ -1,7 +1,7 @@
 """What the machine can do at best: FLOP/s from registers, bandwidth of caches and memory, the clock.
 
-All are the best of several short repeats. A peak is a limit: a repeat that another program disturbed says
-nothing about the limit, and no repeat can be too fast.
+All but bandwidths of reads are the best of several short repeats. A peak is a limit: a repeat that another
+program disturbed says nothing about the limit, and no repeat can be too fast.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 from course_lib.arguments import whole
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float64")
 SPANS = ("one", "all")
 PAGE, HUGE = 4096, 2**21
-METHOD = 3  # raise it when the way of measuring changes: remembered peaks are then measured again
+METHOD = 4  # raise it when the way of measuring changes: remembered peaks are then measured again
 WARM_UP_S = 0.03  # long enough for the clock frequency to rise
 WINDOW_S = 0.005  # short, so that some windows are free of other programs
 WINDOWS = 30
@@ -294,7 +295,7 @@ def _work(call: Callable[[], Any]) -> tuple[int, float, float]:
 def _measure_reads(
     simd_bits: int, caches: tuple[hardware.CacheLevel, ...], array_bytes: int
 ) -> dict[str, float]:
-    """Return GB/s that one core reads from each cache and from memory: of each the best window but one.
+    """Return GB/s that one core reads from each cache and from memory, in windows that take turns.
 
     Half of a cache is read, and no more than does for the level before it to have lost it: the last cache may
     be shared with others.
@@ -317,7 +318,7 @@ def _measure_reads(
             turns, times = size // a_turn, max(1, READ_BYTES // size)
             rate = _rate(lambda turns=turns, times=times: run(x, turns, times))
             rates[name].append(turns * times * a_turn / 1e9 * rate)
-    return {name: sorted(found)[-2] for name, found in rates.items()}  # a single one may be a slip of a clock
+    return {name: median(found) for name, found in rates.items()}  # a last cache may help in the best window
 
 
 def _triad_array_bytes(caches: tuple[hardware.CacheLevel, ...], memory_bytes: int, notes: list[str]) -> int:
