@@ -25,13 +25,13 @@ _latest: dict[str, Report] = {}
 def check(id: str, answer: Any = None, brief: bool = False) -> Report:
     """Check an answer, show the report and return it (`.points`, `.passed`).
 
-    `answer` is the function itself: check("01.matmul", matmul). With None, ..., or a function that is still
+    `answer` is the function itself: check("01.rows", by_rows). With None, ..., or a function that is still
     a stub, the report says that the task is not started. `brief` shows one line if there is nothing to mend.
     What was found is added to the learner's record, which `views.progress()` shows.
     """
     if not isinstance(id, str):
         raise TypeError(
-            f'check begins with the task\'s name, as in check("01.matmul", matmul); got {id!r} first.'
+            f'check begins with the task\'s name, as in check("01.rows", by_rows); got {id!r} first.'
         )
     from course_lib.grading import record  # the learner's: who grades a class keeps none
 

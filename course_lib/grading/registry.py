@@ -32,7 +32,7 @@ def tasks(chapter: str | None = None) -> tuple[Task, ...]:
 
 
 def task(id: str) -> Task:
-    """Return the task `id`, like "01.matmul"; KeyError with the nearest names if there is none."""
+    """Return the task `id`, like "01.rows"; KeyError with the nearest names if there is none."""
     chapter = str(id)[:2]
     known = tasks(chapter) if chapter in CHAPTERS else tasks()
     found = next((one for one in known if one.id == id), None)

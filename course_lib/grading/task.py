@@ -142,7 +142,7 @@ class Task:
     by_hand: bool = False
 
     def __post_init__(self) -> None:
-        _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')
+        _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.rows"')
         number("points", self.points, above=0)
         whole("difficulty", self.difficulty, most=5)
         number("minutes", self.minutes, above=0)

@@ -26,7 +26,7 @@ def solutions() -> dict[str, str]:
 
 @pytest.fixture
 def judged():
-    """judged("01.matmul", source_text) -> the report on that answer."""
+    """judged("01.rows", source_text) -> the report on that answer."""
 
     def judge_text(id: str, text: str, seed: int = PUBLIC_SEED, entry: str | None = None):
         task = registry.task(id)

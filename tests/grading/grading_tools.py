@@ -99,7 +99,7 @@ def verdict(task, text: str, seed: int = 9, speedup: float = 100.0, load=None):
 
 
 def points_by_task(executed: dict) -> dict[str, float]:
-    """Return what nbgrader would read from each grade cell: {"01-matmul": 3.0, …}."""
+    """Return what nbgrader would read from each grade cell: {"01-rows": 3.0, …}."""
     from nbgrader.utils import determine_grade
 
     grades = [cell for cell in executed["cells"] if grader_of(cell).get("grade")]

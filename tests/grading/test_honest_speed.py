@@ -142,7 +142,7 @@ def test_an_index_beyond_the_array_is_found_in_every_kind_of_input_before_it_doe
 
 
 def test_sizes_depend_on_the_seed_and_one_is_large():
-    for id in ("01.matmul", "01.alias", "01.faster", "02.matmul", "02.bug"):
+    for id in ("01.alias", "01.faster", "02.matmul", "02.bug"):
         task = registry.task(id)
         shapes = [
             [tuple(np.shape(matrix) for matrix in case.args) for case in task.cases(generator(task, seed))]

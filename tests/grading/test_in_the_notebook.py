@@ -28,9 +28,9 @@ def test_check_prints_the_report_and_returns_it(capsys):
 
 def test_no_answer_and_every_stub_is_not_started(capsys):
     for answer in (None, ...):
-        report = check("01.matmul", answer)
+        report = check("01.rows", answer)
         assert (report.points, report.started, report.passed) == (0.0, False, False)
-        assert "Not started: write `matmul`" in capsys.readouterr().out
+        assert "Not started: write `by_rows`" in capsys.readouterr().out
     for task in registry.tasks():
         compiled = task.id in ("02.matmul", "02.fast", "02.bug")
         head = "from numba import njit\n@njit\n" if compiled else ""
@@ -205,5 +205,5 @@ def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
 
 
 def test_a_check_without_the_tasks_name_says_how_to_call_it():
-    with pytest.raises(TypeError, match=r'as in check\("01.matmul", matmul\)'):
+    with pytest.raises(TypeError, match=r'as in check\("01.rows", by_rows\)'):
         check(lambda A, B: None)

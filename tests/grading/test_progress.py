@@ -209,7 +209,7 @@ def test_the_page_tells_what_each_task_gave_and_what_is_next():
     page = str(views.progress())
     assert "2 of 11 passed, 4 of 26 points" in page
     assert "01 Python loops: 2 of 6 passed, 4 of 12 points, about 70 minutes left" in page
-    assert "Next: 01.matmul, Write the triple loop: about 15 minutes." in page
+    assert "Next: 01.rows, Only what is there: about 15 minutes." in page
     assert re.search(r"✓ passed .* 1 of 1 .*●○○○○   5 min, 1 try", line_of(page, "01.count"))
     assert line_of(page, "01.count").endswith("passed on 3 May 2026")
     assert "3 tries, 2 hints" in line_of(page, "01.dot")
@@ -217,7 +217,7 @@ def test_the_page_tells_what_each_task_gave_and_what_is_next():
     assert "✗ not right yet" in line_of(page, "01.alias")
     assert "◐ partly" in line_of(page, "01.faster")
     assert "best on 3 May 2026; the latest check on 9 May 2026 gave 1 of 3" in line_of(page, "01.faster")
-    assert "○ open" in line_of(page, "01.matmul") and "– of 3" in line_of(page, "01.matmul")
+    assert "○ open" in line_of(page, "01.rows") and "– of 3" in line_of(page, "01.rows")
     assert "02.change" not in page  # an untouched chapter is one line
 
 

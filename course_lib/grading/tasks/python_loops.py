@@ -210,7 +210,7 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
 
 DOT = Task(
     id="01.dot",
-    title="For pair in (row, col)",
+    title="A shortcut that is none",
     points=1,
     difficulty=1,
     minutes=5,
@@ -236,31 +236,76 @@ DOT = Task(
         ),
     },
     hints=(
-        "What happens to one pair (a, b), and where does the result of it go?",
-        "Multiply the two numbers of the pair and add the product to the running total.",
-        "total += a * b",
+        "What is the first pair of two empty lists? And which numbers times 0 are not 0?",
+        "An empty sum is 0, and that is where every sum may begin. 0 * inf is NaN, so no product may be left "
+        "out for its zero.",
+        "total = 0.0; for every pair total += a * b; nothing else.",
     ),
 )
 
 
-# --- 01.matmul: the triple loop -----------------------------------------------------------------------------
+# --- 01.rows: a product whose first matrix is mostly zeros: rows of C are mixtures of rows of B -------------
 
-MATMUL = Task(
-    id="01.matmul",
-    title="Write the triple loop",
+Entries = list[list[tuple[int, float]]]
+
+
+def by_rows(A: Entries, B: Rows) -> Rows:
+    """Return the product of A, given as pairs (k, number) for each row, and B, a list of rows."""
+    return [[exact_sum(a * B[k][j] for k, a in row) for j in range(len(B[0]))] for row in A]
+
+
+def _sparse(rng: np.random.Generator) -> Iterator[Case]:
+    for filled, (M, K, N) in (
+        (2, (2, 3, 2)),
+        (0, (3, 2, 4)),
+        (1, (1, 4, 1)),
+        (1, (2, 1, 3)),
+        (3, sizes(rng, 4, 9)),
+    ):
+        yield Case((_entries(rng, M, K, filled), rows(rng, K, N, 2)), f"{M} x {K}, {filled} entries a row")
+    yield Case(([], rows(rng, 3, 2)), "no rows")
+    twice = [[(1, 2.0), (0, 1.5), (1, 0.25)], []]
+    yield Case((twice, rows(rng, 2, 3, 2)), "two entries at one place count both; the second row is empty")
+    B = [[math.inf, math.nan], *rows(rng, 2, 2, 2)]
+    yield Case(([[(2, 1.5)], [(0, 0.0)]], B), "inf and NaN in B: they matter only where A has an entry")
+    M, K, N = sizes(rng, 10, 25)
+    yield Case((_entries(rng, M, K, 5), rows(rng, K, N)), f"{M} x {K} by {K} x {N}, 5 entries a row")
+
+
+def _entries(rng: np.random.Generator, M: int, K: int, filled: int) -> Entries:
+    """Return so many entries for each row, in no order."""
+    return [
+        list(zip(rng.permutation(K)[:filled].tolist(), rows(rng, 1, filled, 2)[0], strict=True))
+        for _ in range(M)
+    ]
+
+
+ROWS = Task(
+    id="01.rows",
+    title="Only what is there",
     points=3,
     difficulty=2,
     minutes=15,
-    entry="matmul",
+    cases=_sparse,
+    reference=by_rows,
+    comparison=close(rtol=1e-12, atol=1e-12),
     rules=OWN_LOOPS,
-    counts=CountsOperations(multiplications=lambda A, B: len(A) * len(B) * len(B[0])),
-    **PRODUCT,
+    counts=CountsOperations(
+        multiplications=lambda A, B: len(B[0]) * sum(map(len, A)), whose="of an entry with a row of B"
+    ),
+    lookalikes={
+        "Of two entries at one place only the last is there: both count.": (
+            lambda A, B: by_rows([list(dict(row).items()) for row in A], B)
+        ),
+        "The rows are not mixed: entry (k, a) takes row k of B, not the next one in turn.": (
+            lambda A, B: by_rows([[(n, a) for n, (_, a) in enumerate(row)] for row in A], B)
+        ),
+    },
     hints=(
-        "Which numbers of A and B does the one element C[i][j] need? Say it in words before you write a "
-        "loop.",
-        "For row in A, for col in B: each element is the sum over the pairs in (row, col). zip(*B) gives the "
-        "columns of B; your `dot` adds up the pairs.",
-        "return [[dot(row, col) for col in zip(*B)] for row in A]  (or three loops over indices i, j, k).",
+        "Row i of the result is a sum. Of how many terms, and what is each of them?",
+        "Each entry (k, a) adds a times row k of B to the row. What has no entry adds nothing, so nobody "
+        "needs to look for it.",
+        "out = [0.0] * len(B[0]); for k, a in entries: for j, b in enumerate(B[k]): out[j] += a * b",
     ),
 )
 
@@ -439,4 +484,4 @@ PREDICT_TIME = Task(
 
 
 #: In the order of the chapter.
-TASKS = (COUNT, DOT, MATMUL, ALIAS, FASTER, PREDICT_TIME)
+TASKS = (COUNT, DOT, ROWS, ALIAS, FASTER, PREDICT_TIME)

@@ -34,7 +34,7 @@ import corpus
 
 pytestmark = pytest.mark.needs("bubblewrap")
 NAME = ASSIGNMENTS["01"]
-TASKS = ("count", "dot", "matmul", "alias", "faster", "predict_time")
+TASKS = tuple(task.id[3:] for task in registry.tasks("01"))
 LIMITS = AnswerLimits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
 SEEDS = ("words that nobody may know 7391", "other words 42")
 DAEMON = "86399"  # marks what must not live on after the class is graded
@@ -43,7 +43,7 @@ HONEST = ("honest-a", "honest-m", "honest-z")
 OF_EACH_KIND = (
     *("truncated", "zip-slip", "metadata-stripped", "a-thousand-points", "patched-builtins", "text-bomb-sum"),
     *("noise", "loop", "fork-bomb", "much-memory", "daemon", "told-inputs"),
-    *("blas-builtins", "memory-default", "rounded"),
+    *("blas-builtins", "memory-default", "rounded", "nan"),
     *HONEST,
 )
 
@@ -114,9 +114,13 @@ def attacked(tmp_path_factory, request) -> Class:
 
 
 def as_recorded(verdict: dict, then: dict) -> bool:
-    """Whether a frozen submission got its grade; points for speed may be lost to a busy moment."""
+    """Whether a frozen submission got its grade; points for speed may be lost to a busy moment.
+
+    Tasks that came later are in none of the notebooks, and give nobody a point.
+    """
     return bool(verdict["manual"]) == then["manual"] and all(
-        _alike(now_of(task), then["tasks"][task["id"]], task["id"]) for task in verdict["tasks"]
+        _alike(now_of(task), then["tasks"].get(task["id"], [0.0, task["state"], "", False]), task["id"])
+        for task in verdict["tasks"]
     )
 
 
@@ -156,7 +160,8 @@ def test_honest_students_get_the_same_as_without_attackers(attacked):
     """Points for speed may be lost once: that is a busy moment, an attacker would cost all of them."""
     recorded = corpus.graded_class()[attacked.seed]
     tasks = [(name, task) for name in HONEST for task in attacked.verdicts[name]["tasks"]]
-    lost = [one for one in tasks if now_of(one[1])[:2] != recorded[one[0]]["tasks"][one[1]["id"]][:2]]
+    then = [recorded[name]["tasks"].get(task["id"]) for name, task in tasks]
+    lost = [one for one, was in zip(tasks, then, strict=True) if was and now_of(one[1])[:2] != was[:2]]
     assert len(lost) <= 1, lost
 
 
@@ -180,7 +185,7 @@ def numbers_of(seed: int) -> set[str]:
         for case in task.cases(generator(task, seed)):
             for number in (*_floats(case.args), *_floats(task.reference(*case.args))):
                 texts = {f"{number:.6g}", f"{number:.7g}", repr(number)}
-                found |= {one for one in texts if len(one.strip("-0.")) >= 7}
+                found |= {one for one in texts if len(one.strip("-0.")) >= 6}
     return found
 
 

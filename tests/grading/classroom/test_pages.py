@@ -269,7 +269,7 @@ def test_csv_reads_back(tmp_path, people):
         assert {id: (row[id], row[f"{id} state"]) for id in points} == {
             id: (points.removesuffix(".0"), state) for id, (points, state) in points.items()
         }
-    assert rows[-1]["manual"] == "a; b; 01.matmul: c" and rows[-1]["received"] == "Zoë.ipynb"
+    assert rows[-1]["manual"] == "a; b; 01.rows: c" and rows[-1]["received"] == "Zoë.ipynb"
 
 
 FORMULAS = (

@@ -210,7 +210,7 @@ def test_a_wrong_upload_stops_nobody_and_is_told(tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(notebook))
 
-    handed_in("ada", "02_compiled_loops", "01-matmul-points")  # the first to be looked at
+    handed_in("ada", "02_compiled_loops", "01-rows-points")  # the first to be looked at
     handed_in("bob", "01_python_loops")
     order = GradingOrder(tmp_path / "in", tmp_path / "class")
     with pytest.raises(AssignmentError, match=r"like 01_p.*: bob\.ipynb; 02_c.*: ada\.ipynb\."):

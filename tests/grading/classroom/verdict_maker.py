@@ -45,9 +45,9 @@ WRONG = {
         "    return total\n",
         "def dot(row, col):\n    print(sum(a * b for a, b in zip(row, col)))\n",
     ),
-    "01.matmul": (
-        LOOPS.format(entry="matmul", made=ROWS, terms="K - 1", how="+="),
-        LOOPS.format(entry="matmul", made=ROWS, terms="K", how="="),
+    "01.rows": (
+        "def by_rows(A, B):\n    return [[a * b for k, a in row for b in B[k]] for row in A]\n",
+        "def by_rows(A, B):\n    return [[sum(a * B[k][0] for k, a in row)] * len(B[0]) for row in A]\n",
     ),
     "01.alias": (LOOPS.format(entry="repaired", made="[[0.0] * N] * M", terms="K", how="+="),),
     "01.predict_time": (
