@@ -14,7 +14,7 @@ from typing import Any
 #: The views of each module.
 _VIEWS = {
     "accumulator_bits": "accumulator_figure",
-    "amdahl_figure": "amdahl",
+    "amdahl_figure": "amdahl thread_curves",
     "boxes": "memory",
     "cache_animation": "cache_walk",
     "cache_curves": "miss_curves",

@@ -1,13 +1,14 @@
-"""Measured speed-ups over threads, with Amdahl's law through them and the ideal line."""
+"""Measured speed-ups over threads: with Amdahl's law through them, or of several programs in one picture."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from course_lib.measure.table import digits
+from course_lib.measure.table import digits, times
 from course_lib.theme import GREY, PINK, VIOLET, Picture
-from course_lib.views.figures import beside, hollow, panel
+from course_lib.views.figures import beside, curves, hollow, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +54,32 @@ def amdahl(measured: Speedups) -> Picture:
         points = ", ".join(f"{p}: {digits(base / seconds)}x" for p, seconds in times.items())
         alt = f"Speed-up against threads on log-log axes. {title}. Measured: {points}. {law}"
         return Picture.of(fig, alt)
+
+
+def thread_curves(measured: Mapping[str, Speedups], predicted: Mapping[str, Mapping[int, float]]) -> Picture:
+    """Draw the speed-ups of several programs over threads, and dashed what was predicted for some."""
+    gains = {
+        name: {p: one.times[min(one.times)] / seconds for p, seconds in one.times.items()}
+        for name, one in measured.items()
+    }
+    last = max(max(gained) for gained in gains.values())
+    ends = {name: gained[max(gained)] for name, gained in gains.items()}
+    said = ", ".join(f"{name} {times(ends[name])}" for name in sorted(ends, key=ends.get, reverse=True))
+    title = f"Speed-up on {last} threads: {said}"
+    if any(one.comparison and one.comparison.held for one in measured.values()):
+        title = f"This machine was busy: run again ({said})"
+    with panel(8.0, 4.4, title, 74) as (fig, axes):
+        expected = {f"{name}, predicted": curve for name, curve in predicted.items()}
+        curves(axes, gains, expected)
+        axes.plot([1, last], [1, last], color=GREY, linestyle=":", label="ideal: p threads, p times as fast")
+        axes.set_xticks(sorted({p for gained in gains.values() for p in gained}))
+        axes.set(xlabel="threads p", ylabel="speed-up T(1) / T(p)", ylim=(0, None))
+        axes.legend(fontsize=9)
+        points = "; ".join(
+            f"{name} {', '.join(f'{p}: {times(gain)}' for p, gain in gained.items())}"
+            for name, gained in {**gains, **expected}.items()
+        )
+        return Picture.of(fig, f"Speed-up against threads. {title}. {points}.")
 
 
 def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> None:

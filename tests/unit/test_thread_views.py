@@ -1,10 +1,11 @@
 """The pictures of the fifth circle: what they say is what was found, and every widget has its still twin."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
-from view_samples import RACE, counted, deadlock
+from view_samples import RACE, counted, deadlock, sped_up
 
 from course_lib import views
 
@@ -107,3 +108,15 @@ class TestAmdahl:
         said = alt({1: 1.0, 2: 0.94}, {1: 0.1, 2: 0.1})  # a wide interval tells no serial part
         assert "cannot be told on this run" in said and "run again" in said
         assert "never more" not in said and "at most" not in said
+
+    def test_several_programs_stand_in_the_order_of_their_gain(self):
+
+        slow = sped_up()
+        slow.times[2] = 0.8
+        alt = views.thread_curves({"triad": slow, "simd": sped_up()}, {"triad": {1: 1.0, 2: 1.3}}).alt
+        assert (
+            "Speed-up on 2 threads: simd 1.7x, triad 1.25x" in alt
+            and "triad, predicted 1: 1.00x, 2: 1.3x" in alt
+        )
+        held = replace(slow, comparison=counted().comparison.called_held("Others ran."))
+        assert "This machine was busy" in views.thread_curves({"triad": held}, {}).alt

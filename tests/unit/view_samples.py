@@ -51,6 +51,10 @@ def deadlock():
     return explore(["forwards", "backwards"], {"a": Lock(), "b": Lock()}, source=STUCK)
 
 
+def sped_up():
+    return course("measure.amdahl").Speedups({1: 1.0, 2: 0.6}, {}, 2, None)
+
+
 def counted(near_ratio=8.0, at_once=2.0, kind="atomic", scatter=0.03):
     """Private counters 8 bytes apart that take `near_ratio` as long as 64 bytes apart."""
     from course_lib.measure.comparison import Comparison, Conditions, TimedRow
@@ -261,7 +265,7 @@ PRICES = {"cpu_price": 1.0, "gpu_price": 10.0, "bridge_price": 1e6, "currency": 
 #: Every view that draws, called once with its package.
 CALLS = {
     "accumulator_figure": lambda v: v.accumulator_figure([208, 2.25], [1.75, 1.5]),
-    "amdahl": lambda v: v.amdahl(course("measure.amdahl").Speedups({1: 1.0, 2: 0.6}, {}, 2, None)),
+    "amdahl": lambda v: v.amdahl(sped_up()),
     "assembly": lambda v: v.assembly(AVX512),
     "block_products": lambda v: v.block_products(*_tables()),
     "bytecode": lambda v: v.bytecode(speed_points.__wrapped__),
@@ -308,6 +312,7 @@ CALLS = {
     "strides": lambda v: v.strides("ikj", 4096),
     "strides_table": lambda v: v.strides_table(4096, 4),
     "swizzle_map": lambda v: v.swizzle_map(),
+    "thread_curves": lambda v: v.thread_curves({"simd": sped_up()}, {"simd": {1: 1.0, 2: 1.9}}),
     "three_profiles": lambda v: v.three_profiles(cpu_profile(), gpu_profile(), forwards=2, gpu_forwards=4),
     "tile_choice": lambda v: v.tile_choice(256, 512, 128),
     "time_ratios": lambda v: v.time_ratios({"explicit": {512: 1.4, 2048: 0.9}}, {}, guess=900),
