@@ -66,6 +66,7 @@ _NAMES = {
     "bubblewrap": ("bwrap",),
     "C compiler": ("cc", "gcc", "clang"),
     "C++ compiler": ("c++", "g++", "clang++"),
+    "perf": ("perf",),
     "valgrind": ("valgrind",),
 }
 #: Settings of Linux that forbid namespaces: the value that forbids, and the one that allows.
@@ -85,7 +86,7 @@ def why_missing(program: str) -> str | None:
 
 
 def find(program: str) -> str | None:
-    """Return the path of one of PACKAGES, None where it is not installed."""
+    """Return the path of a program, None where it is not installed."""
     if program == "chromium":
         return browser()
     return next(filter(None, map(shutil.which, _NAMES[program])), None)
