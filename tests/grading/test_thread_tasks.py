@@ -20,7 +20,7 @@ SOLUTION = ROOT / "solutions" / "05_threads" / "05_threads.ipynb"
 SEEDS = (0, 7, 12345)
 
 
-RACE, TRANSFER, POOL = declared.RACE, declared.TRANSFER, declared.POOL
+RACE, POOL = declared.RACE, declared.POOL
 INVALIDATIONS = declared.INVALIDATIONS
 
 

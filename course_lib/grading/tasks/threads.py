@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -243,180 +243,105 @@ RACE = Task(
 )
 
 
-# --- 05.transfer: two locks at a time, and no deadlock ------------------------------------------------------
+# --- 05.total: the sum of what others move meanwhile --------------------------------------------------------
+
+#: What the others do: they move money from account to account, with locks in rising order, or pay some in.
+OTHERS = CHECKED_LOCKS + source("""
+
+    def move_of_others(giver, taker, amount, balance):
+        with lock_of(min(giver, taker)):
+            with lock_of(max(giver, taker)):
+                balance[giver] -= amount
+                balance[taker] += amount
+        return 0
 
 
-def transfer(giver: int, taker: int, amount: int, balance: list[int]) -> int:
-    """Return the amount that is moved: all of it, or 0 if the giver has less."""
-    return amount if balance[giver] >= amount else 0
+    def pay_of_others(account, amount, balance):
+        with lock_of(account):
+            balance[account] += amount
+        return 0
+""")
 
 
-def _alone_of_transfer(rng: np.random.Generator) -> Iterator[Case]:
-    for giver, taker in ((0, 1), (2, 0), (1, 2), (1, 1), (3, 2)):
-        balance = [int(n) for n in rng.integers(20, 90, 4)]
-        amount = int(rng.integers(1, 20))
-        own = balance[giver]
-        words = f"from account {giver} to account {taker}"
-        yield Case((giver, taker, amount, [*balance]), words, must_not_change=False)
-        yield Case((giver, taker, own, [*balance]), f"{words}, all it has", must_not_change=False)
-        yield Case((giver, taker, own + 1, [*balance]), f"{words}, more than it has", must_not_change=False)
+def total(balance: list[int]) -> int:
+    """Return the sum of all accounts."""
+    return sum(balance)
 
 
-def _ends_as(*allowed: tuple[list[int], list[int]]):
-    """Return what accepts final balances and results if the pair is among the allowed ones."""
+def _alone_of_total(rng: np.random.Generator) -> Iterator[Case]:
+    for accounts in (1, 2, 3, 5, 8, 13):
+        balance = rng.integers(0, 90, accounts).tolist()
+        yield Case((balance,), f"{accounts} account{'s' * (accounts > 1)}, and nobody else")
+
+
+def _bank(
+    said: str,
+    balance: list[int],
+    *moves: tuple[int, int, int],
+    paid: tuple[int, int] = (0, 0),
+    totals: int = 1,
+) -> Scenario:
+    """Return threads that ask for the total while others move (giver, taker, amount) and pay in."""
+    sums, after = {sum(balance), sum(balance) + paid[1]}, [*balance]
+    after[paid[0]] += paid[1]
+    for giver, taker, amount in moves:
+        after[giver] -= amount
+        after[taker] += amount
 
     def right(final: dict[str, Any]) -> bool | str:
-        got = final["balance"], final["results"]
-        if any(got == one for one in allowed):
-            return True
-        balances = [balance for balance, _ in allowed]
-        if got[0] not in balances and len(got[0]) == ACCOUNTS:
-            ends = enumerate(zip(got[0], balances[0], strict=True))
-            return next(f"account {n} ends with {has}, not {want}" for n, (has, want) in ends if has != want)
-        if got[0] not in balances:
-            wanted = " or ".join(map(str, dict.fromkeys(map(tuple, balances))))
-            return f"the balances end as {tuple(got[0])} instead of {wanted}"
-        return f"the balances are right, but the transfers return {got[1]}"
+        wrong = next((one for one in final["results"][:totals] if one not in sums), None)
+        if wrong is not None or None in final["results"]:
+            return f"the total is {wrong}; at every moment there was {' or '.join(map(str, sorted(sums)))}"
+        return final["balance"] == after or f"the balances end as {final['balance']} instead of {after}"
 
-    return right
+    others = [f"move_of_others({giver}, {taker}, {amount}, balance)" for giver, taker, amount in moves]
+    others += [f"pay_of_others({paid[0]}, {paid[1]}, balance)"] * (paid[1] > 0)
+    locks = {account: Lock() for account in range(len(balance))}
+    shared = {"balance": [*balance], "locks": locks, "slots": {"-": 0}}
+    return Scenario(said, ("{entry}(balance)",) * totals + (*others,), shared, right, OTHERS)
 
 
-ACCOUNTS = 180  # of drawn scenarios; most of them need no lock
-#: Numbers so far apart are alike modulo anything up to 16: no order may take them for the same.
-APART = (60, 72, 84, 99, 104, 112)
-
-
-def _all_there(total: int):
-    def kept(moment: JointState) -> bool | str:
-        there = sum(moment.shared["balance"])
-        return (
-            bool(moment.holders)
-            or there == total
-            or (
-                f"every lock is free and the accounts hold {there} instead of {total}. "
-                "Hold the locks until it is done"
-            )
-        )
-
-    return kept
-
-
-def _bank(said: str, balance: list[int], orders: Sequence[tuple[int, int, int]], *allowed) -> Scenario:
-    few = len(balance) < ACCOUNTS
-    locked = range(len(balance)) if few else {account for order in orders for account in order[:2]}
-    return Scenario(
-        said,
-        tuple(f"{{entry}}({giver}, {taker}, {amount}, balance)" for giver, taker, amount in orders),
-        {
-            "balance": balance,
-            "locks": {account: Lock() for account in sorted(locked)},
-            "slots": {"-": 0},
-        },
-        _ends_as(*allowed),
-        CHECKED_LOCKS,
-    )
-
-
-TRANSFER_SCENARIOS = (
-    _bank("one transfer", [10, 20], [(0, 1, 4)], ([6, 24], [4])),
-    _bank("one transfer of all there is", [10, 20], [(1, 0, 20)], ([30, 0], [20])),
-    _bank("one transfer of too much", [10, 20], [(0, 1, 11)], ([10, 20], [0])),
-    _bank("one transfer from an account to itself", [10, 20], [(1, 1, 5)], ([10, 20], [5])),
-    _bank("too much from an account to itself", [10, 20], [(1, 1, 21)], ([10, 20], [0])),
-    _bank("two transfers the same way", [10, 20], [(0, 1, 3), (0, 1, 4)], ([3, 27], [3, 4])),
-    _bank("two transfers in opposite directions", [10, 20], [(0, 1, 5), (1, 0, 3)], ([8, 22], [5, 3])),
-    _bank(
-        "two transfers of which one is covered",
-        [10, 0],
-        [(0, 1, 8), (0, 1, 7)],
-        ([2, 8], [8, 0]),
-        ([3, 7], [0, 7]),
-    ),
-    _bank(
-        "a transfer from an account to itself, and one from this account at the same time",
-        [10, 20],
-        [(0, 0, 10), (0, 1, 5)],
-        ([5, 25], [10, 5]),
-        ([5, 25], [0, 5]),
-    ),
-    _bank(
-        "three transfers in a ring",
-        [10, 20, 30],
-        [(0, 1, 1), (1, 2, 2), (2, 0, 4)],
-        ([13, 19, 28], [1, 2, 4]),
-    ),
-    replace(
-        _bank(
-            "two transfers that have no account in common",
-            [10, 20, 30, 40],
-            [(0, 1, 4), (2, 3, 5)],
-            ([6, 24, 25, 45], [4, 5]),
-        ),
-        at_once=AtOnce("balance", "moves its money"),
-    ),
+BANK = [10, 20, 30, 40]
+TOTAL_SCENARIOS = (
+    _bank("nobody else", BANK),
     *(
-        # accounts alike in all but their numbers: locks that have one order never wait in a ring
-        _bank(
-            f"transfers in a ring, account {' to '.join(map(str, (*ring, ring[0])))}",
-            [5] * (max(ring) + 1),
-            [(giver, taker, 2) for giver, taker in pairwise((*ring, ring[0]))],
-            ([5] * (max(ring) + 1), [2] * len(ring)),
-        )
-        for ring in (
-            *combinations(range(4), 2),
-            *combinations(range(4), 3),
-        )
+        _bank(f"a transfer from account {giver} to account {taker}", BANK, (giver, taker, 5))
+        for giver, taker in permutations(range(len(BANK)), 2)
     ),
-    replace(
-        _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),
-        kept=_all_there(30),
-    ),
+    _bank("two transfers in opposite directions", BANK[:2], (0, 1, 5), (1, 0, 3)),
+    _bank("a transfer, and somebody who pays in", BANK[:3], (2, 0, 5), paid=(1, 7)),
+    _bank("two who ask for the total, and a transfer", BANK[:3], (1, 2, 5), totals=2),
 )
 
 
 def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
-    """Yield transfers between accounts far apart: their order is one of the numbers, not of the amounts."""
-    for number, apart in enumerate(APART):
-        low = rng.randrange(ACCOUNTS - apart)
-        pair = rng.sample((low, low + apart), 2)
-        amounts = [2 * number + 1, 2 * number + 2, 2 * number + 3, rng.randrange(20, 10**6)]
-        ways = rng.sample((1, 1, -1), 3)
-        orders = [(*pair[::way], amount) for way, amount in zip(ways, amounts, strict=False)]
-        orders.append((pair[0], pair[number % 2], amounts[3]))  # half of them to itself
-        balance, after = [10**7] * ACCOUNTS, [10**7] * ACCOUNTS
-        for giver, taker, amount in orders:
-            after[giver] -= amount
-            after[taker] += amount
-        pairs = ", ".join(f"{giver} to {taker}" for giver, taker, _ in orders)
-        bank = _bank(f"four transfers, account {pairs}", balance, orders, (after, amounts))
-        yield bank if number else replace(bank, kept=_all_there(sum(balance)))  # looking takes its time
+    """Yield more accounts, and transfers between the last two, and between two far apart."""
+    for accounts in (5, 7):  # a lock for each in calls of calls: the checker follows ten
+        balance = rng.choices(range(20, 90), k=accounts)
+        last = rng.sample((accounts - 2, accounts - 1), 2)
+        far = rng.sample((rng.randrange(2), rng.randrange(accounts // 2, accounts - 2)), 2)
+        for giver, taker in (last, far):
+            said = f"{accounts} accounts and a transfer from {giver} to {taker}"
+            yield _bank(said, balance, (giver, taker, rng.randrange(1, 20)))
 
 
-TRANSFER = Task(
-    id="05.transfer",
-    title="A transfer that never hangs",
-    points=4,
-    difficulty=4,
-    minutes=25,
-    cases=_alone_of_transfer,
-    reference=transfer,
+TOTAL = Task(
+    id="05.total",
+    title="How much is there?",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    cases=_alone_of_total,
+    reference=total,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS, _drawn_banks)),
-    lookalikes={
-        "It moves nothing although the giver has just enough: exactly the amount is enough.": (
-            lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0
-        ),
-        "That is more than the giver has: nothing is moved then, return 0.": (
-            lambda got, giver, taker, amount, balance: balance[giver] < amount and got == amount
-        ),
-    },
+    rules=(THREADS, UnderAllSchedules(TOTAL_SCENARIOS, _drawn_banks)),
     hints=(
-        "Thread 0 moves money from 0 to 1 and holds the lock of 0; thread 1 moves money from 1 to 0 and "
-        "holds the lock of 1. What would have to be true of the order of locks so that this cannot happen?",
-        "If everybody takes the lock of the smaller number first, the thread that holds the larger one waits "
-        "for nobody: no cycle. A mutex cannot be taken twice, so giver == taker needs care.",
-        "with lock_of(min(giver, taker)): with lock_of(max(giver, taker)): compare, subtract, add, return – "
-        "and before that a branch for giver == taker with one lock.",
+        "You have read account 0 and come to account 1. Between the two somebody moves money from the one to "
+        "the other. Which total do you see?",
+        "What belongs together is held together: all locks at once, in the order in which the others take "
+        "theirs. Whoever holds one and waits for a lower one may wait for ever.",
+        "for account in range(len(balance)): lock_of(account).acquire() – then the sum – then the same loop "
+        "with release().",
     ),
 )
 
@@ -852,4 +777,4 @@ LEAK = Task(
 
 
 #: In the order of the chapter.
-TASKS = (TEAM, RACE, TRANSFER, POOL, INVALIDATIONS, BALANCE, LEAK)
+TASKS = (TEAM, RACE, TOTAL, POOL, INVALIDATIONS, BALANCE, LEAK)
