@@ -13,6 +13,7 @@ import datetime
 import difflib
 import functools
 import importlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
@@ -24,6 +25,7 @@ from course_lib.measure.store import opened
 if TYPE_CHECKING:
     from course_lib.circles.front_door import Matmul
     from course_lib.measure.recordings import Recording
+    from course_lib.measure.speeds import Speeds
     from course_lib.measure.timing import Comparison
 
 FLOATS = ("float32", "float64")
@@ -291,6 +293,54 @@ def climb_sizes(
             base = baseline if baseline in able else None
             found = climb(able, size, dtype=dtype, threads=threads, budget_s=budget_s, baseline=base)
     return found
+
+
+def speeds(
+    ids: Sequence[str],
+    sizes: Sequence[int] = (),
+    *,
+    rows: int | None = None,
+    dtype: str = "float64",
+    threads: int = 1,
+    longest_s: float = 0.1,
+) -> Speeds:
+    """Measure rungs against n, roughly: (rows, n, n) for each of `sizes`, with `rows` None (n, n, n).
+
+    No sizes: powers of two from 64 to 2048 and their neighbours. From where a call would take over
+    `longest_s` a rung is left out. Nothing of it goes to the learner's ladder. On several threads each rung
+    is measured alone: the threads of another would have to come to rest first. Raises as `climb` does.
+    """
+    import numpy as np
+
+    from course_lib.measure import machine
+    from course_lib.measure.progress import Progress
+    from course_lib.measure.speeds import SIZES, Speeds
+    from course_lib.measure.timing import compare
+
+    rungs = _rungs(ids)
+    sizes = sorted(sizes or SIZES)
+    found: dict[str, dict[int, float]] = {entry.id: {} for entry in rungs}
+    pace: dict[str, float] = {}  # seconds for each multiply-add, at the fastest
+    rough = False
+    groups = [rungs] if threads == 1 else [[entry] for entry in rungs]
+    with Progress(None) as bar:
+        for done, (group, n) in enumerate((group, n) for group in groups for n in sizes):
+            bar.update(done / len(groups) / len(sizes), f"n = {n}")
+            shape = (rows or n, n, n)
+            able = {e.id: e.matmul for e in group if pace.get(e.id, 0) * math.prod(shape) < longest_s}
+            if able:
+                A, B = operands(shape, dtype)
+                budget = {"budget_s": 0.1, "min_rounds": 3, "max_error": False, "progress": False}
+                measured = compare(able, A, B, threads=threads, **budget)
+                rough = rough or measured.held or bool(measured.conditions.hasty)
+                for row in measured.rows:
+                    found[row.name][n] = row.gflops
+                    pace[row.name] = min(row.seconds / math.prod(shape), pace.get(row.name, math.inf))
+    item = np.dtype(dtype).itemsize
+    filled = {f"L{cache.level}": (cache.size_bytes / item) ** 0.5 for cache in machine.caches()}
+    known = machine.known_peaks()
+    peak = known.gflops(dtype, threads) if known else None
+    return Speeds(found, rows, dtype, threads, filled, peak, rough)
 
 
 def error_of(entry: Rung, A, B) -> float:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
@@ -59,6 +59,7 @@ class Roofs:
     narrow: float | None  # with 256-bit vectors, where that is a lower roof
     what: str
     prefix: str = "G"
+    caches: Mapping[str, float] = field(default_factory=dict)  # those that are drawn, and what a core reads
 
     @classmethod
     def of(cls, dtype: Any = "float64", threads: int = 1, peaks: Peaks | None = None) -> Roofs:
@@ -73,7 +74,8 @@ class Roofs:
         if narrow is not None and narrow > SAME * peak:
             narrow = None
         what = f"{np.dtype(dtype).name}, {threads} thread{'s' if threads > 1 else ''}"
-        return cls(peak, peaks.gbps(threads), narrow, what)
+        caches = {name: gbps for name, gbps in peaks.reads.items() if name.startswith("L")}
+        return cls(peak, peaks.gbps(threads), narrow, what, caches=caches)
 
 
 def attainable(intensity: float, peak_gflops: float, gbps: float) -> float:
@@ -105,15 +107,25 @@ def _check_roofs(intensity: float, peak_gflops: float, gbps: float) -> None:
 
 
 def figure(
-    points: Sequence[Point], dtype: Any = "float64", threads: int = 1, peaks: Peaks | None = None
+    points: Sequence[Point],
+    dtype: Any = "float64",
+    threads: int = 1,
+    peaks: Peaks | None = None,
+    caches: bool = False,
 ) -> theme.Picture:
     """Draw the machine's roofline for `dtype` and `threads` with the points under it.
 
     `peaks` None takes this machine's (measured the first time: a few seconds). On a CPU with 512-bit vectors
-    a second, lower roof shows the peak with 256-bit ones: compilers often use no wider ones there.
+    a second, lower roof shows the peak with 256-bit ones: compilers often use no wider ones there. `caches`
+    draws a roof for each cache, too: what a loop reaches whose bytes come from there. Raises ValueError if
+    they are wanted for several threads: the caches are measured on one core.
     """
     points = _checked(points)
     roofs = Roofs.of(dtype, threads, peaks)
+    if not caches:
+        roofs = replace(roofs, caches={})
+    elif threads > 1:
+        raise ValueError(f"caches are drawn for {threads} threads, but they are measured on one: leave them.")
     title = _finding(points, roofs.peak, roofs.gbps)
     with theme.figure(8.0, 4.8 + 0.13 * len(points)) as fig:
         axes = fig.subplots()
@@ -151,7 +163,13 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
     )
     peak, gbps = roofs.peak, roofs.gbps
     ridge = peak / gbps
-    low = min([ridge / 16, *(point.intensity / 3 for point in points)])
+    low = min(
+        [
+            peak / max([gbps, *roofs.caches.values()]) / 4,
+            ridge / 16,
+            *(point.intensity / 3 for point in points),
+        ]
+    )
     high = max([ridge * 16, *(point.intensity * 6 for point in points)])
     bottom = min([attainable(low, peak, gbps), *(point.gflops for point in points)]) / 3
     axes.set_xlim(low, high)
@@ -168,6 +186,14 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
     if roofs.narrow is not None:
         narrow = [roofs.narrow, roofs.narrow]
         axes.plot([roofs.narrow / roofs.gbps, high], narrow, color=theme.PINK, linewidth=1.2, alpha=0.6)
+    said = "from a cache, GB/s"
+    for level, reads in roofs.caches.items():
+        ends = [low, peak / reads]
+        axes.plot(ends, [low * reads, peak], color=theme.VIOLET, linewidth=1, alpha=0.6, label=said)
+        said = None  # once in the legend
+        look = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": theme.VIOLET, "linespacing": 1}
+        where = {"xytext": (0, 4), "textcoords": "offset points"}
+        axes.annotate(f"{level}\n{digits(reads, 2)}", (peak / reads, peak), **where, **look)
     return low, high
 
 
@@ -227,7 +253,9 @@ def _alt(points: Sequence[Point], title: str, roofs: Roofs) -> str:
 
 def in_words(roofs: Roofs) -> str:
     """Return the limits in words."""
-    lower = "" if roofs.narrow is None else f"Peak with 256-bit vectors: {digits(roofs.narrow)} GFLOP/s. "
+    read = ", ".join(f"{level} {digits(gbps)} GB/s" for level, gbps in roofs.caches.items())
+    lower = f"One core reads from {read}. " if read else ""
+    lower += "" if roofs.narrow is None else f"Peak with 256-bit vectors: {digits(roofs.narrow)} GFLOP/s. "
     return (
         f"{lower}Memory roof {digits(roofs.gbps)} {roofs.prefix}B/s, "
         f"peak {digits(roofs.peak)} {roofs.prefix}FLOP/s, "

@@ -46,6 +46,11 @@ def test_the_alt_text_tells_the_roofs_the_ridge_and_each_point():
     assert "Memory roof 20.0 GB/s, peak 100 GFLOP/s, ridge at 5.00 flop/byte" in alt
     assert "numpy reaches 95 % of its roof, compiled-ikj 12 %" in alt
     assert "numpy at 42.7 flop/byte reaches 95.0 GFLOP/s, under the compute roof of 100" in alt
+    assert "reads from" not in alt
+    alt = roofline.figure(CIRCLES[:2], peaks=PEAKS, caches=True).alt
+    assert "One core reads from L1 400 GB/s, L2 120 GB/s, L3 60.0 GB/s. Memory roof" in alt
+    with pytest.raises(ValueError, match="drawn for 2 threads"):
+        roofline.figure([], peaks=PEAKS, threads=2, caches=True)
     memory = roofline.figure([Point("gemv", 4, 0.25)], peaks=PEAKS).alt
     assert "gemv reaches 80 % of its memory roof" in memory
     assert "under the memory roof of 5.00" in memory
