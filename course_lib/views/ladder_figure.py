@@ -17,6 +17,7 @@ from course_lib.views.standing import BASELINE, BASELINES, Standing, shape_in_wo
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
     from course_lib.ladder import Result, Rung
 
@@ -66,7 +67,9 @@ def draw(found: Standing) -> Figure:
             fig.draw_without_rendering()  # settles the axes, so that labels can be measured
             if reference:
                 upper.axhline(reference.gflops, color=VIOLET, linestyle="--", linewidth=1.8, zorder=1)
-            _points(upper, columns, labels, len(rungs), set(compared))
+            notes = _points(upper, columns, labels, len(rungs), set(compared))
+            if reference:
+                _clear(upper, notes, reference.gflops)
             _errors(lower, columns, found.dtype, crowded=len(rungs) > CROWDED)
         else:
             for axes in (upper, lower):
@@ -112,7 +115,7 @@ def _points(
     labels: Mapping[str, Sequence[str]],
     places: int,
     compared: Container[str],
-) -> None:
+) -> list[Annotation]:
     """Draw a stem, a point and a label for each result; a label keeps to its column, so none can collide."""
     upright = places > CROWDED
     size = 7.5 if upright else 8.5
@@ -137,6 +140,18 @@ def _points(
     upper.autoscale_view()  # a label outside of the axes would have no height
     tallest = max(note.get_window_extent().height for note in notes)
     _limits(upper, [r.gflops for _, r in columns], tallest + 24)
+    return notes
+
+
+def _clear(upper: Axes, notes: Sequence[Annotation], speed: float) -> None:
+    """Lift the labels through which the line at this speed would run; a thin line leads there."""
+    level = upper.transData.transform((0, speed))[1]
+    for note in notes:
+        box = note.get_window_extent()
+        if box.y0 - 4 < level < box.y1 + 4:
+            lifted = note.xyann[1] + (level + 7 - box.y0) * 72 / upper.figure.dpi
+            note.xyann = (0, lifted)
+            beside(upper, "", note.xy, (0, lifted), arrowprops={"arrowstyle": "-", "color": GREY, "lw": 0.7})
 
 
 def _limits(upper: Axes, speeds: Sequence[float], label_px: float) -> None:

@@ -95,21 +95,25 @@ def test_labels_neither_collide_nor_leave_the_picture():
     from course_lib.views import ladder_figure
     from course_lib.views.standing import Standing
 
-    for count, factor in ((12, 1.01), (22, 3.0), (22, 0.5)):  # level, climbing, falling
+    # level, climbing, falling; and beside a baseline, whose line runs through no label
+    for count, factor, size, speed in ((12, 1.01, 1024, 50), (22, 3, 1024, 50), (22, 0.5, 1024, 50),
+                                       (12, 1.6, 128, 0.2), (22, 1.3, 128, 3.0)):  # fmt: skip
         ids = [*(f"rung-number-{n}" for n in range(count)), "numpy"]
         limit = "register pressure: not enough accumulators"
         made = [Rung(name, (1 + n * 9 // count) % 10, "title", None, (), limit) for n, name in enumerate(ids)]
         best = {name: {(128,) * 3: result(name, 0.02 * factor**n)} for n, name in enumerate(ids)}
-        best["numpy"] = {(1024,) * 3: result("numpy", 50.0, 1024)}
+        best["numpy"] = {(size,) * 3: result("numpy", speed, size)}
         figure = ladder_figure.draw(Standing(made, best, "float64"))
         figure.canvas.draw()
         notes = [one for one in figure.axes[0].get_children() if type(one).__name__ == "Annotation"]
-        written = [(note.get_text(), note.get_window_extent()) for note in notes]
+        written = [(note.get_text(), note.get_window_extent()) for note in notes if note.get_text()]
+        line = figure.axes[0].transData.transform((0, speed))[1]
         assert len(written) == count + 1
         for (first, box), (second, other) in itertools.combinations(written, 2):
             assert not box.overlaps(other), (count, factor, first, second)
         for label, box in written:
             assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, label
+            assert size == 1024 or not box.y0 < line < box.y1, label
 
 
 def test_the_table_multiplies_only_what_was_measured_at_one_size(monkeypatch):
