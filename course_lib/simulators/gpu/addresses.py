@@ -193,7 +193,7 @@ class Addressed(Lanes):
                 )
             )
 
-    def syncwarp(self, m: Mask, mask: Value = 0xFFFFFFFF) -> None:
+    def syncwarp(self, m: Mask, mask: Value) -> None:
         """Order the accesses of those lanes of a warp that come here with the same mask."""
         for storage in self.storages:
             self._settle(storage)

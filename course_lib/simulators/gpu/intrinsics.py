@@ -123,7 +123,6 @@ CUDA: dict[str, Callable] = {
     "syncthreads_count": _block_vote(lambda true, came: (true & came).sum(axis=1)),
     "syncthreads_or": _block_vote(lambda true, came: (true & came).any(axis=1)),
     "syncthreads_and": _block_vote(lambda true, came: (true | ~came).all(axis=1)),
-    "syncwarp": LaneMachine.syncwarp,
     # a thread's own accesses are in order already: lanes go in lockstep
     **dict.fromkeys(("threadfence", "threadfence_block", "threadfence_system"), lambda machine, m: None),
     **warps.WARPS,

@@ -6,12 +6,13 @@ functions), so it is a hazard here: a barrier that not every thread reaches.
 
 A lane that does not come, or that the mask leaves out, has no value to give: whoever asks it gets an
 undefined value. That is no fault as long as nobody uses it, as the upper half of the eight lanes that do
-`v += shfl_down_sync(0xFF, v, 4)`. So it is a remark, and the value is one
-that nobody means, and of floats none that could be told from the others: a result made of it is wrong.
+`v += shfl_down_sync(0xFF, v, 4)`. So it is a remark, and the value is one that nobody means and that cannot
+be told from the others: a result made of it is wrong.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -25,8 +26,6 @@ from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.tally import Hazard
 
 EVERY_LANE = 0xFFFFFFFF
-#: What an undefined whole number is here: large, odd, and the same in every run.
-UNDEFINED = 0x5EADBEEF
 
 
 def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
@@ -61,11 +60,12 @@ def _giving(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
 
 
 def _undefined(found: np.ndarray) -> np.ndarray:
-    """Return for each lane a value outside of those found, of floats so little that no bound tells it."""
-    if found.dtype.kind not in "fc":
-        return np.full_like(found, UNDEFINED if found.dtype.itemsize >= 4 else True)
-    largest = np.max(np.abs(found), where=np.isfinite(found), initial=0.5)
-    return np.resize(np.array([-1.003, 1.001], found.dtype), found.shape) * largest
+    """Return for each lane what is found, what another lane finds, or what lies just outside of all that."""
+    chance = np.random.default_rng(zlib.crc32(found.tobytes()))
+    sizes = np.abs(found[np.isfinite(found)]).astype(np.float64)
+    largest = np.max(sizes, initial=0.5) + (found.dtype.kind in "iu")
+    outside = (chance.choice([-1.003, 1.001], found.shape) * largest).astype(found.dtype)
+    return np.choose(chance.integers(3, size=found.shape), [found, chance.permutation(found), outside])
 
 
 def _meet(machine: LaneMachine, m: Mask, mask: Value) -> None:
@@ -73,12 +73,16 @@ def _meet(machine: LaneMachine, m: Mask, mask: Value) -> None:
     own, lanes = machine.lane_index, np.arange(machine.lanes)
     if type(mask) is int and mask & EVERY_LANE == EVERY_LANE and m.count == machine.alive.count:
         return
-    bits = _bits(machine, m, mask)
-    _hazard(machine, m.lanes & (bits >> own & 1 == 0), lanes, "gives a mask that leaves out {}, itself")
+    _check_own(machine, m, mask)
     missing = (_named(machine, m, mask) & machine.alive.lanes & ~m.lanes).reshape(-1, WARP)
     first = np.repeat(missing.argmax(axis=1), WARP) + lanes - own
     waiting = m.lanes & np.repeat(missing.any(axis=1), WARP)
     _hazard(machine, waiting, first, "waits for {}, which its mask names and which does not come here")
+
+
+def _check_own(machine: LaneMachine, m: Mask, mask: Value) -> None:
+    left_out = m.lanes & (_bits(machine, m, mask) >> machine.lane_index & 1 == 0)
+    _hazard(machine, left_out, np.arange(machine.lanes), "gives a mask that leaves out {}, itself")
 
 
 def _bits(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
@@ -154,6 +158,12 @@ def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> 
     return _as_int32(bits.reshape(-1))
 
 
+def syncwarp(machine: LaneMachine, m: Mask, mask: Value = EVERY_LANE) -> None:
+    """Order the accesses of those lanes of a warp that come here with the same mask, which names them."""
+    _check_own(machine, m, mask)
+    machine.syncwarp(m, mask)
+
+
 WARPS: dict[str, Callable] = {
     "shfl_sync": _shuffle(lambda own, source: source % WARP),
     "shfl_up_sync": _shuffle(lambda own, delta: own - delta),
@@ -165,5 +175,6 @@ WARPS: dict[str, Callable] = {
     "eq_sync": _vote(lambda true, came: (true | ~came).all(axis=1) | ~(true & came).any(axis=1)),
     "match_any_sync": match_any_sync,
     "activemask": activemask,
+    "syncwarp": syncwarp,
     "lanemask_lt": lambda machine, m: (1 << machine.lane_index) - 1,
 }
