@@ -344,29 +344,29 @@ class _Reading:
         if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
             return steady if worst == "constant" else "changing"
         part = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
+        if part and self._holds(node.value)[1] and not ast.unparse(node.slice).lstrip("-").isdecimal():
+            return "changing"  # np.float64(1)[None] is an array
         return "constant" if worst == "table" and (part or isinstance(node, ast.Compare)) else worst
 
     def _keeps(self, call: ast.Call, found: list[str]) -> bool:
         """Whether the result can change: a slice keeps a list, a type of numbers makes an array of many."""
-        called = self.values.get(getattr(call.func, "id", ""), call.func)
-        if self._dotted(called).rpartition(".")[2] in NUMBER_TYPES:
+        called = self._dotted(self._value(call.func) or call.func)
+        if called.rpartition(".")[2] in NUMBER_TYPES:
             return self._makes_array(call)
-        reads = not isinstance(called, ast.Name) or called.id in READING | {"bytes"}
-        computes = _last(called) in ("pow", "sum") and self._makes_array(call)
+        chooses = called in ("min", "max") and len(call.args) > 1
+        reads = not chooses and ("." in called or called in READING | {"bytes"})
+        computes = called in ("pow", "sum") and self._makes_array(call)
         return computes or "table" in found[len(call.args[:1]) if reads else 0 :]
 
     def _makes_array(self, node: ast.AST) -> bool:
-        """Whether a type of NumPy's numbers meets many, as in float64(1) + (2, 3): that is an array."""
+        """Whether NumPy's numbers meet many, as in float64(1) + (2, 3): that is an array."""
         return self._holds(node) == (True, True)
 
     def _holds(self, node: ast.AST) -> tuple[bool, bool]:
         """Whether there are many things in a value, and NumPy's numbers; each node is looked at once."""
         if node not in self.held:
-            many = isinstance(node, MANY) or _last(node) in MAKE_MANY
-            if isinstance(node, ast.Name):
-                many = many or self._meaning(node) == ROW
-            numpy = self._dotted(node).rpartition(".")[2] in NUMBER_TYPES
-            value = self.values.get(getattr(node, "id", ""))
+            last, value = self._dotted(node).rpartition(".")[2], self._value(node)
+            many, numpy = isinstance(node, MANY) or last in MAKE_MANY | {ROW.what}, last in NUMBER_TYPES
             inside = map(self._holds, [value] if value else ast.iter_child_nodes(node))
             self.held[node] = tuple(map(any, zip((many, numpy), *inside, strict=True)))
         return self.held[node]
@@ -375,8 +375,8 @@ class _Reading:
         """The same of what a call or a loop goes through: a generator or a zip ends there."""
         if isinstance(node, ast.GeneratorExp) and self.kind != "kernel":
             return "table" if self._made_of(node, name) == "constant" else "changing"
-        goes = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-        if goes and node.func.id in ("zip", "enumerate", "reversed") and node.func.id not in self.top:
+        goes = isinstance(node, ast.Call) and not node.keywords
+        if goes and self._dotted(node.func) in ("zip", "enumerate", "reversed"):
             return max({"constant", *(self._items(one, name) for one in node.args)}, key=STEADY.index)
         return self._constant(node, name)
 
@@ -421,12 +421,10 @@ class _Reading:
 
     def _makes(self, called: ast.expr) -> str:
         """Return how steady the result of a call is that may stand outside of functions; "" if none may."""
-        if isinstance(called, ast.Name) and self.top.get(called.id, LOCAL).kind == "constant":
-            called = self.values[called.id]  # T = np.float32, and then T(0)
-        if isinstance(called, ast.Name) and called.id not in self.top:
-            fixed = called.id in TYPES or called.id in ("abs", "min", "max", "round", "len", "sum", "pow")
-            return "table" if called.id in ("list", "set", "dict", "sorted") else "constant" if fixed else ""
-        module, _, last = self._dotted(called).rpartition(".")
+        module, _, last = self._dotted(self._value(called) or called).rpartition(".")  # T = np.float32; T(0)
+        if not module:
+            fixed = last in TYPES or last in ("abs", "min", "max", "round", "len", "sum", "pow")
+            return "table" if last in ("list", "set", "dict", "sorted") else "constant" if fixed else ""
         if last in NUMBER_TYPES or (module == "math" and last in MODULES["math"]):
             return "constant"
         arrays = ("array", "arange", "zeros", "ones", "full", "eye", "linspace")
@@ -482,8 +480,7 @@ class _Reading:
                 )
 
     def _keeps_nan(self, value: ast.expr) -> bool:
-        if isinstance(value, ast.Name):
-            value = self.values.get(value.id, value)
+        value = self._value(value) or value
         if isinstance(value, ast.Call) and len(value.args) == 1 and self._makes(value.func):
             value = value.args[0]
         if isinstance(value, ast.Set | ast.List | ast.Tuple):
@@ -550,7 +547,7 @@ class _Reading:
                 todo.append(named)
             elif isinstance(node, ast.Lambda):
                 todo += defaults(node)
-            elif getattr(node, "value", node) is not None:  # `(name): int` binds nothing
+            else:
                 yield from ((name, LOCAL) for name in bound_by(node))
                 todo += ast.iter_child_nodes(node)
 
@@ -577,6 +574,11 @@ class _Reading:
             dotted = f"{inside}.{node.attr}"
             return dotted if inside and self.language.names(dotted) is not None else ""
         return ""
+
+    def _value(self, node: ast.AST) -> ast.expr | None:
+        """Return what a constant stands for, None for all else."""
+        is_its = isinstance(node, ast.Name) and not any(node.id in scope for scope in self.scopes)
+        return self.values.get(node.id) if is_its else None
 
     def _dotted(self, node: ast.AST) -> str:
         """Return the dotted name of what is imported, "" for anything else."""
@@ -693,7 +695,8 @@ class _Reading:
             library = bool(self._module(node.func.value)) or node.func.attr in WHOLE_METHODS - METHODS
         else:
             self.refuse(node, "a call of what is computed", BY_NAME, "has")
-        name = self._dotted(node.func).rpartition(".")[2] or _last(node.func)  # insort as len is insort
+        name = self._dotted(node.func) or getattr(node.func, "attr", "its own")  # insort as len is insort
+        name = name.rpartition(".")[2]
         given = [one.func for one in node.args if library and isinstance(one, ast.Call)]  # np.max(type(x))
         if any(map(self._is_type_of, [node.func, *given])):
             why = "compare the type of one thing with `is`, or ask isinstance"
@@ -809,6 +812,8 @@ class _Reading:
             self._visit(value)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if not node.simple and node.value is None:  # `(name): int` binds nothing, as name: int does
+            self.refuse(node, "an annotation of what is no plain name", "leave it away", "has")
         self._annotation(node.annotation)
         self._visit(node.target)
         if node.value is not None:
@@ -877,10 +882,6 @@ def _is_plain_format(node: ast.Attribute) -> bool:
     """Whether this is the format of a text with fields that reach no attribute: "{} of {}".format."""
     text = node.value.value if isinstance(node.value, ast.Constant) else None
     return node.attr == "format" and isinstance(text, str) and bool(FIELDS.fullmatch(text))
-
-
-def _last(node: ast.AST) -> str:
-    return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _named(node: ast.AST) -> ast.expr | None:

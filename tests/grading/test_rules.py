@@ -84,12 +84,11 @@ def test_the_names_of_a_scope_are_those_that_python_binds_there():
     inside = "§|max(a, key=lambda m=§: m)|max(a, key=lambda *, m=§: m)|max(a, key=lambda m: §)|[§ for x in a]"
     inside += "|[x for x in a if §]|{1: (x, §) for x in a}|a[§:§]|f'{a:{§}}'|max(a, key=§)|(§, *a)|a.count(§)"
     around = (
-        "return §|v, (w, *u) = §|for v, *w in §: z = 1|with a as v: z = §|v: int = §|import math as v; w = §"
+        "return §|v, (w, *u) = §|for v, *w in §: z = 1|with a as v: z = §|import math as v; w = §|v: int = §"
     )
     around += "|def h(v=§, *w): return n|def h(*, v=§, w=§): return §|h = lambda v=§: §|h = a.append; h(§)"
-    around += (
-        "|try: v = §¶except ValueError as e: w = §|match §:¶    case [v, *w] if §: z = 1¶    case 1 as u: §"
-    )
+    around += "|v: int|a[§]: int = 1|try: v = §¶except ValueError as e: w = §"
+    around += "|match §:¶    case [v, *w] if §: z = 1¶    case 1 as u: §"
     for parts in itertools.product(*(one.split("|") for one in (around, inside, inside, binders))):
         body = functools.reduce(lambda whole, part: whole.replace("§", part), parts).replace("¶", "\n    ")
         text, found, bound = f"def f(a, b=0):\n    {body}\n    return a\n", [], []
