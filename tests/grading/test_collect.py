@@ -140,6 +140,8 @@ def test_what_is_not_begun_is_nothing_and_what_is_no_python_is_told():
     assert "'return' outside function" in collect(["return 3\ndef f(x):\n    return x"], "f").problem
     assert collect([STUB, "def g(x):\n    return x"], "f").text == STUB + "\n"
     assert collect(["f(3)", "g = f"], "f") == collect([], "f")
+    own, last = "def total(x):\n    return x\n\n", "from course_lib.grading import total\ntotal('05')"
+    assert collect([f"{own}def f(x):\n    return total(x)", last], "f").text.startswith(own)
 
 
 def test_a_trick_beside_the_answer_is_not_there_and_one_that_it_uses_is_refused():

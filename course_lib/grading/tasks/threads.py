@@ -263,7 +263,7 @@ OTHERS = CHECKED_LOCKS + source("""
 """)
 
 
-def total(balance: list[int]) -> int:
+def total_of(balance: list[int]) -> int:
     """Return the sum of all accounts."""
     return sum(balance)
 
@@ -332,7 +332,7 @@ TOTAL = Task(
     difficulty=3,
     minutes=20,
     cases=_alone_of_total,
-    reference=total,
+    reference=total_of,
     comparison=exact(),
     rules=(THREADS, UnderAllSchedules(TOTAL_SCENARIOS, _drawn_banks)),
     hints=(
