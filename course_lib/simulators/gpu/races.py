@@ -17,8 +17,9 @@ from course_lib.measure.jit import compiled
 LOAD, STORE, ATOMIC = 0, 1, 2
 WARP = 32
 WRITER, READERS, ATOMICS = 0, 3, 7  # columns of a shadow
-SITE_BITS, OWNER = 16, 25  # of a visit: its site, then what atomics do, from here on its thread
-UPDATES = (1 << OWNER) - (1 << SITE_BITS)
+SITE_BITS, OWNER = 16, 26  # of a visit: its site, then what atomics do, from here on its thread
+MIXED = 1 << (OWNER - 1)  # since the last barrier, some of its warp that it has met did another atomic
+UPDATES = MIXED - (1 << SITE_BITS)
 SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
 #: what `check` reports: conflicts, and of the first one (of two warps, if there is such a pair) lane, other
 #: thread, other site; then the same for stores that wrote what was there already
@@ -67,9 +68,11 @@ def _remember(row, column, packed, thread, now, met, block_lanes):
         other = (row[at] >> OWNER) - 1
         same_block = other // block_lanes == thread // block_lanes
         is_older = same_block and not _unordered(row[at], row[at + 1], thread, now, met, block_lanes)
-        if other == thread and row[at + 1] == now:
-            packed |= row[at] & UPDATES
         if other == thread or is_older:
+            if row[at + 1] >> 32 == now >> 32:
+                packed |= row[at] & MIXED if _commute(row[at], packed) else MIXED
+                if other == thread and row[at + 1] == now:
+                    packed |= row[at] & UPDATES
             row[at], row[at + 1] = packed, now
             return
     one, two = (row[column] >> OWNER) - 1, (row[column + 2] >> OWNER) - 1
@@ -116,6 +119,8 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
         if columns > ATOMICS:
             for at in (ATOMICS, ATOMICS + 2):
                 commute = kind == ATOMIC and _commute(row[at], packed)
+                if row[at] & MIXED and ((row[at] >> OWNER) - 1) // WARP != thread // WARP:
+                    commute = False
                 if not commute and _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
         if other:

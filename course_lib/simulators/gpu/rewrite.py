@@ -30,11 +30,12 @@ class Writer(Expressions):
         self.lines.append(f"def {self.name}(m, {', '.join(parameters)}):")
         for name in sorted(self.locals - set(self.source.parameters)):
             self.put(f"v_{name} = UNDEFINED")
-        self.put("_result = UNDEFINED")
+        self.put("_result, _entered = UNDEFINED, m")
         if not self.is_kernel and self.called_at is None:
             self.put(f"L.file = {self.source.file!r}")
         self.block(self.source.node.body)
-        self.put("return None if _result is UNDEFINED else _result")
+        said = f"what {self.source.name}() returns"
+        self.put(f"return None if _result is UNDEFINED else L.defined(_entered, _result, {said!r})")
         return "\n".join(self.lines)
 
     # -- statements ----------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ class Writer(Expressions):
                 self.refuse(node, "a kernel returns nothing: store the result into an array.")
             held = self.fresh("t")
             self.put(f"{held} = {self.expression(node.value)}")
-            self.put(f"_result = L.merge(m, {held}, _result)")
+            self.put(f"_result = L.assigned(m, {held}, _result, _entered)")
         for loop in self.loops:
             self.put(f"{loop}.end(m)")
         if self.is_kernel:

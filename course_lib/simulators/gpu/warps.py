@@ -35,8 +35,9 @@ def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: 
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
     source = np.arange(machine.lanes) - own + source
-    value, given = numbers.plain(value), _giving(machine, m, mask)
-    silent = m.lanes & ~given[source]
+    value = numbers.plain(value)
+    asked = _bits(machine, m, mask) >> machine.lane_index[source] & 1 == 1
+    silent = m.lanes & ~(m.lanes[source] & asked)
     if not silent.any():
         return value[source] if type(value) is np.ndarray else value
     words = "asks {} for its value, which does not give one here: what it gets is undefined"
@@ -50,13 +51,6 @@ def count_exchange(machine: LaneMachine, m: Mask) -> None:
     """Count that lanes tell each other something, be it one bit: 32 votes say what 32 shuffles say."""
     machine.tally.shuffle_lines[machine.line] += m.warps
     machine.requests += m.by_warp
-
-
-def _giving(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
-    """Return which lanes have a value to give: they come, and a mask of a lane of their warp names them."""
-    if type(mask) is int and mask & EVERY_LANE == EVERY_LANE:
-        return m.lanes
-    return m.lanes & _named(machine, m, mask)
 
 
 def _undefined(found: np.ndarray) -> np.ndarray:
@@ -74,10 +68,12 @@ def _meet(machine: LaneMachine, m: Mask, mask: Value) -> None:
     if type(mask) is int and mask & EVERY_LANE == EVERY_LANE and m.count == machine.alive.count:
         return
     _check_own(machine, m, mask)
-    missing = (_named(machine, m, mask) & machine.alive.lanes & ~m.lanes).reshape(-1, WARP)
-    first = np.repeat(missing.argmax(axis=1), WARP) + lanes - own
-    waiting = m.lanes & np.repeat(missing.any(axis=1), WARP)
-    _hazard(machine, waiting, first, "waits for {}, which its mask names and which does not come here")
+    bits = _bits(machine, m, mask).reshape(-1, WARP)
+    alive = machine.alive.lanes.reshape(-1, 1, WARP)
+    missing = _named(machine, m, mask) & alive & (bits[:, :, None] != bits[:, None, :])
+    missing = missing.reshape(-1, WARP)
+    words = "waits for {}, which its mask names and which does not come here with the same mask"
+    _hazard(machine, missing.any(axis=1), missing.argmax(axis=1) + lanes - own, words)
 
 
 def _check_own(machine: LaneMachine, m: Mask, mask: Value) -> None:
@@ -91,9 +87,8 @@ def _bits(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
 
 
 def _named(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
-    """Return which lanes are named by the mask of a lane of their warp that comes."""
-    of_warp = np.bitwise_or.reduce(_bits(machine, m, mask).reshape(-1, WARP), axis=1)
-    return np.repeat(of_warp, WARP) >> machine.lane_index & 1 == 1
+    """Return (warps, lanes, lanes): whom the mask of each lane that comes names."""
+    return _bits(machine, m, mask).reshape(-1, WARP, 1) >> np.arange(WARP) & 1 == 1
 
 
 def _hazard(machine: LaneMachine, where: np.ndarray, other: np.ndarray, what: str) -> None:
@@ -121,13 +116,14 @@ def _shuffle(source_of: Callable) -> Callable:
 
 
 def _vote(decide: Callable) -> Callable:
-    """Return a vote: what `decide` makes of (predicates, who has come), a row for a warp."""
+    """Return a vote: what `decide` makes of (predicates, who has come), a row for whom a lane names."""
 
     def vote(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
         _meet(machine, m, mask)
         count_exchange(machine, m)
-        true = numbers.vector(numbers.truth(predicate), machine.lanes).reshape(-1, WARP)
-        return np.repeat(decide(true, m.lanes.reshape(-1, WARP)), WARP)
+        true = numbers.vector(numbers.truth(predicate), machine.lanes).reshape(-1, 1, WARP)
+        came = _named(machine, m, mask) & m.lanes.reshape(-1, 1, WARP)
+        return decide(true, came).reshape(-1)
 
     return vote
 
@@ -153,7 +149,8 @@ def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> 
     _meet(machine, m, mask)
     count_exchange(machine, m)
     values = numbers.vector(value, machine.lanes).reshape(-1, WARP)
-    same = (values[:, :, None] == values[:, None, :]) & m.lanes.reshape(-1, 1, WARP)
+    same = (values[:, :, None] == values[:, None, :]) & _named(machine, m, mask)
+    same &= m.lanes.reshape(-1, 1, WARP)
     bits = (same << np.arange(WARP, dtype=np.int64)).sum(axis=2)
     return _as_int32(bits.reshape(-1))
 
@@ -170,9 +167,9 @@ WARPS: dict[str, Callable] = {
     "shfl_down_sync": _shuffle(lambda own, delta: own + delta),
     "shfl_xor_sync": _shuffle(lambda own, bits: own ^ bits),
     "ballot_sync": _vote(_ballot),
-    "any_sync": _vote(lambda true, came: (true & came).any(axis=1)),
-    "all_sync": _vote(lambda true, came: (true | ~came).all(axis=1)),
-    "eq_sync": _vote(lambda true, came: (true | ~came).all(axis=1) | ~(true & came).any(axis=1)),
+    "any_sync": _vote(lambda true, came: (true & came).any(axis=-1)),
+    "all_sync": _vote(lambda true, came: (true | ~came).all(axis=-1)),
+    "eq_sync": _vote(lambda true, came: (true | ~came).all(axis=-1) | ~(true & came).any(axis=-1)),
     "match_any_sync": match_any_sync,
     "activemask": activemask,
     "syncwarp": syncwarp,
