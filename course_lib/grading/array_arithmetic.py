@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import linecache
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numba.core import types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, PassManager
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
 
 SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.pos, operator.neg)
 SCALING = (operator.mul, operator.imul, operator.truediv, operator.itruediv)
@@ -93,3 +95,24 @@ def _inside(kinds: Iterable) -> Iterator:
 
 def _arrays(kinds: list) -> list:
     return [one for one in kinds if isinstance(one, types.ArrayCompatible | types.Buffer)]
+
+
+def unwritten(array: np.ndarray) -> np.ndarray:
+    """Fill new memory with NaN, or with a number that nobody expects; return it."""
+    array[...] = _nobodys(array.dtype)
+    return array
+
+
+@overload(unwritten, strict=False)
+def _unwritten(array: types.Array) -> Callable:
+    number = _nobodys(as_dtype(array.dtype))
+
+    def fill(array):
+        array[...] = number
+        return array
+
+    return fill
+
+
+def _nobodys(dtype: np.dtype) -> np.generic:
+    return dtype.type(np.nan if dtype.kind in "fc" else 90)

@@ -169,14 +169,15 @@ def _report_on_guarded_run(
         if "IndexError" not in outcome.fault.kinds and not runner.call(clone(case.args)).fault:
             said = f"What your answer computes cannot be looked at. {outcome.fault.sentence()}"
             return wrong(task, [said], input_note(task, case))
-    brought_to_light = _guard_lines(case, outcome)
-    if brought_to_light == [OUTSIDE] and "jit" not in code.text:
+    report, brought_to_light = _report_on_outcome(task, case, outcome), _guard_lines(case, outcome)
+    if not report or (brought_to_light == [OUTSIDE] and "jit" not in code.text):
         return None  # Python checks its indices by itself: the plain run tells more
-    if brought_to_light == [NEVER_WRITTEN] and _same_nans(outcome.value, runner.call(clone(case.args)).value):
-        return None  # the answer writes NaN itself
-    report = _report_on_outcome(task, case, outcome) if brought_to_light else None
-    if report is None:
-        return None
+    if brought_to_light != [OUTSIDE]:
+        plain = runner.call(clone(case.args))
+        alike = _same_nans(outcome.value, plain.value)
+        if outcome.fault or (alike and _report_on_outcome(task, case, plain)):
+            return None  # the answer is wrong, or writes NaN itself
+        brought_to_light = [NEVER_WRITTEN]
     own = report.lines if report.mismatch else ()  # those about an exception point into the rewritten text
     if brought_to_light == [OUTSIDE]:
         plain = Code(re.sub("^@.*", "", code.text, flags=re.MULTILINE), code.entry)  # Python says which index

@@ -97,11 +97,9 @@ def cells_around(function: Callable) -> list[str]:
 
 # --- guarding -----------------------------------------------------------------------------------------------
 
-EMPTY = {"empty": "full", "empty_like": "full_like"}
-
 
 def guard(text: str, by_hand: bool = False) -> str:
-    """Return `text` with np.empty filled with NaN and all Numba functions compiled with bounds checks.
+    """Return `text` with np.empty filled (`unwritten`) and all Numba functions compiled with bounds checks.
 
     With `by_hand`, array_arithmetic looks at what is computed. All names that are added begin with __, as
     none in an answer does.
@@ -109,8 +107,8 @@ def guard(text: str, by_hand: bool = False) -> str:
     tree = ast.parse(text)
     tree = _Guard(by_hand, _imported(tree)).visit(tree)
     at = next((n for n, node in enumerate(tree.body) if not _is_future(node)), 0)
-    compiler = "\nfrom course_lib.grading.array_arithmetic import Rows as __rows" if by_hand else ""
-    tree.body[at:at] = ast.parse(f"import numpy as __numpy{compiler}").body
+    names = "Rows as __rows, unwritten as __unwritten"
+    tree.body[at:at] = ast.parse(f"from course_lib.grading.array_arithmetic import {names}").body
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
@@ -125,7 +123,7 @@ class _Guard(ast.NodeTransformer):
         self.generic_visit(node)
         called = node.func
         name = called.attr if isinstance(called, ast.Attribute) else self._imported.get(ast.unparse(called))
-        return self._filled(node, EMPTY[name]) if name in EMPTY else node
+        return ast.Call(ast.Name("__unwritten"), [node], []) if name in ("empty", "empty_like") else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         decorators, node.decorator_list = node.decorator_list, []
@@ -137,16 +135,6 @@ class _Guard(ast.NodeTransformer):
     def _checked(self, node: ast.Call) -> ast.Call:
         kept = [one for one in node.keywords if one.arg not in ("cache", "boundscheck")]
         node.keywords = [*kept, *self._settings]
-        return node
-
-    @staticmethod
-    def _filled(node: ast.Call, name: str) -> ast.Call:
-        node.func = ast.parse(f"__numpy.{name}", mode="eval").body
-        nan = ast.parse("__numpy.nan", mode="eval").body
-        if node.args:
-            node.args.insert(1, nan)
-        else:
-            node.keywords.append(ast.keyword("fill_value", nan))
         return node
 
 

@@ -25,7 +25,7 @@ GUARDED = source('''
     @njit(cache=True, boundscheck=False)
     def options(A):
         """np.empty in a docstring stays."""
-        return np.empty_like(A) + room(A.shape)
+        return np.empty_like(A) + room(A.shape) / (np.empty(1, np.int64)[0] != 90)
 
     @numba.njit(fastmath={"contract"},)
     def beyond(A):
