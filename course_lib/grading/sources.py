@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.grading.program import bound_by, names_of
+from course_lib.grading.program import names_of
 
 _NUMBER = itertools.count(1)
 
@@ -143,10 +143,6 @@ def _is_future(node: ast.stmt) -> bool:
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """Return what names taken from libraries stand for: a function of the answer's own is none of them."""
-    nodes = [*ast.walk(tree)]
-    imports = [one for one in nodes if isinstance(one, ast.ImportFrom)]
-    own = {one.arg for one in nodes if isinstance(one, ast.arg)}
-    own = own.union(*map(bound_by, {*nodes}.difference(imports)))
-    names = {name: dotted.rpartition(".")[2] for one in imports for name, dotted in names_of(one)}
-    return {name: meant for name, meant in names.items() if name not in own}
+    """Return what names taken from libraries stand for."""
+    imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+    return {name: dotted.rpartition(".")[2] for one in imports for name, dotted in names_of(one)}
