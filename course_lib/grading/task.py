@@ -119,6 +119,8 @@ class Task:
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
     `by_hand` says that the guarded run refuses what is computed with arrays (array_arithmetic). With an
     `oracle` the first argument of each case is its key.
+    `yours` gives what the learner has measured as one more input (`own_numbers`); its LookupError names what
+    is not measured.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: its language is KERNEL,
     and `reference` gives what the result argument must be afterwards.
     """
@@ -140,6 +142,7 @@ class Task:
     launch: Launch | None = None
     oracle: Oracle | None = None
     by_hand: bool = False
+    yours: Callable[[], Case] | None = None
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.rows"')

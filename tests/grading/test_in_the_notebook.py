@@ -65,10 +65,10 @@ def test_the_baseline_can_be_read_and_called():
 
 def test_the_total_adds_up_what_was_checked(capsys, monkeypatch):
     monkeypatch.setattr(sys.modules["course_lib.grading.check"], "_latest", {})
-    assert str(total("01")).startswith("0 of 12 points\nNot started: 01.count, 01.dot")
+    assert str(total("01")).startswith("0 of 14 points\nNot started: 01.count, 01.dot")
     check("01.dot", load("def dot(row, col):\n    return sum(a * b for a, b in zip(row, col))\n", "dot"))
     check("01.count", None)
-    assert total("01").head == "1 of 12 points"
+    assert total("01").head == "1 of 14 points"
     assert "01.count" in total("01").body and "01.dot" not in total("01").body
     assert capsys.readouterr().err == ""
     with pytest.raises(KeyError, match="no tasks for chapter '99'"):
@@ -201,7 +201,7 @@ def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
     assert "visible tests pass" in outputs[3][0]["data"]["text/html"]
     assert "NameError in line 3, `return undefined`" in outputs[8][0]["data"]["text/plain"]
     assert "visible tests pass" in outputs[10][0]["data"]["text/plain"]
-    assert "1 of 12 points" in outputs[11][0]["data"]["text/plain"]
+    assert "1 of 14 points" in outputs[11][0]["data"]["text/plain"]
 
 
 def test_a_check_without_the_tasks_name_says_how_to_call_it():

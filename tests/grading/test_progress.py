@@ -180,7 +180,7 @@ def test_an_entry_that_makes_no_sense_counts_as_nothing_and_is_said():
         save(**{"01.dot": odd})
         page = str(views.progress())
         assert "One entry of the record cannot be read" in page, odd
-        assert "0 of 11 passed" in page, odd
+        assert "0 of 13 passed" in page, odd
         check("01.dot", answer(RIGHT))
         assert "✓ passed" in line_of(str(views.progress()), "01.dot"), odd
 
@@ -193,7 +193,7 @@ def test_an_empty_page_says_how_to_begin():
     page = str(views.progress())
     assert "No task is tried yet. Begin with 01.count" in page
     assert "about 5 minutes, in exercises/01_python_loops/01_python_loops.ipynb" in page
-    assert "about 80 minutes left" in page
+    assert "about 95 minutes left" in page
     assert "01.dot" not in page  # no tables before there is something in them
 
 
@@ -207,8 +207,8 @@ def test_the_page_tells_what_each_task_gave_and_what_is_next():
         }
     )
     page = str(views.progress())
-    assert "2 of 11 passed, 4 of 26 points" in page
-    assert "01 Python loops: 2 of 6 passed, 4 of 12 points, about 70 minutes left" in page
+    assert "2 of 13 passed, 4 of 30 points" in page
+    assert "01 Python loops: 2 of 7 passed, 4 of 14 points, about 85 minutes left" in page
     assert "Next: 01.rows, Only what is there: about 15 minutes." in page
     assert re.search(r"✓ passed .* 1 of 1 .*●○○○○   5 min, 1 try", line_of(page, "01.count"))
     assert line_of(page, "01.count").endswith("passed on 3 May 2026")
@@ -235,13 +235,13 @@ def test_even_a_full_page_claims_no_more_than_the_visible_tests():
         assert "all tests" not in text.lower()
         assert "grading may use other inputs" in text
         assert "with the visible inputs" in text
-    assert "6 of 6 passed, 12 of 12 points, no task open" in str(page)
+    assert "7 of 7 passed, 14 of 14 points, no task open" in str(page)
 
 
 def test_tasks_with_other_points_must_be_checked_again():
     save(**{"01.dot": entry(result("right", 2.0, max_points=2.0))})
     page = str(views.progress("01"))
-    assert "0 of 6 passed, 0 of 12 points" in page
+    assert "0 of 7 passed, 0 of 14 points" in page
     assert "↻ check again" in line_of(page, "01.dot")
     assert "2 of 2 points on 3 May 2026; the task is worth 1 now" in line_of(page, "01.dot")
 
@@ -249,7 +249,7 @@ def test_tasks_with_other_points_must_be_checked_again():
 def test_tasks_that_are_gone_are_named_and_count_for_nothing():
     save(**{f"01.old{n}": entry(result("right", 1.0)) for n in range(7)})
     page = str(views.progress())
-    assert "0 of 11 passed" in page and "No task is tried yet" in page
+    assert "0 of 13 passed" in page and "No task is tried yet" in page
     assert "7 tasks that are not in this version of the course: 01.old0, " in page and ", …" in page
 
 
@@ -271,7 +271,7 @@ def test_the_page_needs_no_colour_no_script_and_no_eyes(page):
     assert not {"script", "b01", "button", "input"} & {tag for tag, _ in read.tags}
     assert "<b>01.evil" not in html and "&lt;b&gt;01.evil" in html
     scopes = [given.get("scope") for tag, given in read.tags if tag == "th"]
-    assert scopes.count("col") == 7 and scopes.count("row") == 6 and None not in scopes
+    assert scopes.count("col") == 7 and scopes.count("row") == 7 and None not in scopes
     for tag, given in read.tags:
         if tag in ("td", "th", "tr"):
             assert "background:" in given["style"]
@@ -283,10 +283,10 @@ def test_the_bar_says_in_words_what_it_shows(page):
     drawings = [ElementTree.fromstring(one) for one in re.findall(r"<svg.*?</svg>", page.body, re.DOTALL)]
     assert [drawing.get("role") for drawing in drawings] == ["img", "img"]
     label = drawings[0].get("aria-label")
-    assert "1 of 6 passed, 1 of 12 points" in label
+    assert "1 of 7 passed, 1 of 14 points" in label
     assert "01.dot passed, 1 of 1" in label and "01.count open, – of 1" in label
     signs = [part.text for part in drawings[0] if part.tag.endswith("text")]
-    assert signs == ["○", "✓", "○", "✗", "○", "○"]
+    assert signs == ["○", "✓", "○", "✗", "○", "○", "○"]
 
 
 def test_the_assignment_is_linked_from_where_the_notebook_is(page, monkeypatch, tmp_path):

@@ -14,6 +14,7 @@ from course_lib.grading.compare import Mismatch, close, close_product, describe,
 from course_lib.grading.language import Language
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, SpeedRule, Task
+from course_lib.grading.tasks import yours
 from course_lib.grading.tasks.compiled_loops import (
     LOOPS_ONLY,
     PRODUCT_SLIPS,
@@ -648,4 +649,4 @@ FAST = Task(
 
 
 #: In the order of the chapter.
-TASKS = (SETS, INDEX, VISITS, PACK, SHAPE, EDGE, FAST)
+TASKS = (SETS, INDEX, VISITS, PACK, SHAPE, EDGE, FAST, yours.LEAST_EXPLAINED)

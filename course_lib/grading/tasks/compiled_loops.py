@@ -9,6 +9,7 @@ import numpy as np
 from course_lib.grading.compare import close, close_product, exact
 from course_lib.grading.language import LOOPS, Language
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
+from course_lib.grading.tasks import yours
 
 Array = np.ndarray
 
@@ -390,4 +391,4 @@ CHANGE = Task(
 
 
 #: In the order of the chapter.
-TASKS = (STRIDES, MATMUL, FAST, BUG, CHANGE)
+TASKS = (STRIDES, MATMUL, FAST, BUG, CHANGE, yours.READING)

@@ -14,6 +14,7 @@ from course_lib.grading.language import Language
 from course_lib.grading.sources import load
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Task, source
+from course_lib.grading.tasks import yours
 from course_lib.grading.tasks.compiled_loops import case, matrix, pair, product, sizes
 
 Array = np.ndarray
@@ -698,4 +699,4 @@ CROSSOVER = Task(
 
 
 #: In the order of the chapter.
-TASKS = (COUNT, LOST, LEVEL, WINOGRAD, ANY_SHAPE, BUG, CROSSOVER)
+TASKS = (COUNT, LOST, LEVEL, WINOGRAD, ANY_SHAPE, BUG, CROSSOVER, yours.PAYS_FROM)

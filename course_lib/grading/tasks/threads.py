@@ -16,6 +16,7 @@ from course_lib.grading.compare import Mismatch, close, describe, exact, is_numb
 from course_lib.grading.language import Language
 from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
+from course_lib.grading.tasks import yours
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
 from course_lib.simulators.interleavings import JointState, Lock, Semaphore
@@ -787,4 +788,4 @@ LEAK = Task(
 
 
 #: In the order of the chapter.
-TASKS = (TEAM, RACE, TOTAL, POOL, INVALIDATIONS, BALANCE, LEAK)
+TASKS = (TEAM, RACE, TOTAL, POOL, INVALIDATIONS, BALANCE, LEAK, yours.SERIAL)

@@ -155,7 +155,7 @@ def test_feedback_shows_nothing_of_the_teachers_but_that_a_person_will_look():
 def test_feedback_has_points_reports_the_file_and_what_to_do_next():
     text = HtmlPage(feedback_page(verdict("ada", lambda choices: choices[2 if len(choices) > 2 else 0]))).text
     assert "Feedback: 01_python_loops · ada" in text
-    assert "3 of 12 points" in text  # only the speed task is right
+    assert "3 of 14 points" in text  # only the speed task is right
     assert "✗" in text and "0 of 3 points" in text
     assert "expected" in text  # a table of wrong values
     assert "ada.ipynb" in text and "12 345 bytes" in text and "ab" * 32 in text
@@ -264,7 +264,7 @@ def test_csv_reads_back(tmp_path, people):
     rows = read_back(tmp_path / "grades.csv")
     for row, one in zip(rows, people, strict=True):  # by name
         points = {task["id"]: (str(round(task["points"], 3)), task["state"]) for task in one["tasks"]}
-        assert row["student"] == one["student"] and row["max_points"] == "12"
+        assert row["student"] == one["student"] and row["max_points"] == "14"
         assert float(row["points"]) == sum(task["points"] for task in one["tasks"])
         assert {id: (row[id], row[f"{id} state"]) for id in points} == {
             id: (points.removesuffix(".0"), state) for id, (points, state) in points.items()

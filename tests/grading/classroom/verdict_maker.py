@@ -50,6 +50,7 @@ WRONG = {
         "def by_rows(A, B):\n    return [[sum(a * B[k][0] for k, a in row)] * len(B[0]) for row in A]\n",
     ),
     "01.alias": (LOOPS.format(entry="repaired", made="[[0.0] * N] * M", terms="K", how="+="),),
+    "01.yours": ('def faster(results, one, other):\n    return 1.0, 1.0, "cannot tell"\n',),
     "01.predict_time": (
         "def extrapolate(sizes, seconds, N):\n    return 3.0, seconds[-1] * (N / sizes[-1]) ** 3\n",
     ),

@@ -1,0 +1,370 @@
+"""One task of each of the chapters 01 to 05: what do numbers say that were measured?
+
+Graded on numbers that are drawn; the learner's own are one input more (see `own_numbers`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from course_lib.grading import own_numbers
+from course_lib.grading.compare import close, same
+from course_lib.grading.language import Language
+from course_lib.grading.task import Case, Task
+
+Timed = tuple[float, float]  # seconds and their spread
+
+
+def _task(
+    reference: Callable, yours: Callable[[], Case], parts: tuple[str, ...], lookalikes: Mapping, **fields
+) -> Task:
+    return Task(
+        reference=reference,
+        yours=yours,
+        comparison=close(rtol=1e-9, atol=1e-12, parts=parts),
+        lookalikes=lookalikes,
+        points=2,
+        minutes=15,
+        rules=(Language(("math",)),),
+        **fields,
+    )
+
+
+def _limits(one: Timed, other: Timed, slip: str) -> tuple[float, float]:
+    """Return the least and the largest quotient other / one that the spreads of both leave."""
+    (a, around_a), (b, around_b) = one, other
+    if slip == "median":
+        return b / a, b / a
+    around_a *= -1 if slip == "alike" else 1
+    return (b - around_b) / (a + around_a), (b + around_b) / (a - around_a)
+
+
+# --- 01.yours: which of two rungs is faster, out of a ladder ------------------------------------------------
+
+
+def faster(
+    results: list[tuple[str, int, float, float]], one: str, other: str, slip: str = ""
+) -> tuple[float, float, str]:
+    """Return how many times as fast `one` is at least and at most, and which is faster or "cannot tell".
+
+    Compared at the largest N at which both were measured. A result is (rung, N, seconds, spread).
+    """
+    own, others = ({row[1]: row[2:] for row in results if row[0] == rung} for rung in (one, other))
+    both = own.keys() & others.keys()
+    N = {"small": min(both), "sizes": max(own)}.get(slip, max(both))
+    low, high = _limits(own[N], others[max(others) if slip == "sizes" else N], slip)
+    return low, high, one if low > 1 else other if high < 1 else "cannot tell"
+
+
+def _ladders(rng: np.random.Generator) -> Iterator[Case]:
+    tidy = [("lists", 100, 0.08, 0.002), ("lists", 64, 0.02, 0.001), ("arrays", 64, 0.11, 0.01)]
+    touching = [("lists", 50, 0.25, 0.0625), ("arrays", 50, 0.375, 0.0625)]
+    for pair in (("lists", "arrays"), ("arrays", "lists")):
+        yield Case((tidy, *pair), "both at 64")
+        yield Case((touching, *pair), "both may take 0.3125 s: it may be either")
+    for around in (0.02, 0.05, 0.1, 0.3, 0.3, 0.4):  # of the time
+        one, other, third = rng.permutation(["lists", "arrays", "compiled", "library"]).tolist()[:3]
+        factor = 1 + float(rng.choice([-1, 1]) * rng.uniform(1, 3.5) * around)
+        N = np.sort(rng.choice([32, 50, 64, 100, 128, 200, 250, 400], 5, replace=False)).tolist()
+        results = []
+        for rung, places in ((one, (0, 1, 2, 4)), (other, (1, 2, 3)), (third, (1, 4))):
+            for place in places:
+                times = 1.0 if rung != other else factor if place == 2 else 2 / factor
+                seconds = round(8e-9 * N[place] ** 3 * times * rng.uniform(0.99, 1.01), 9)
+                spread = round(seconds * around * rng.uniform(0.5, 1), 9)
+                results.append((rung, N[place], seconds, spread))
+        results = [results[n] for n in rng.permutation(9)]
+        yield Case((results, one, other), "results in no order")
+        yield Case((results, other, one), "the same, asked the other way round")
+
+
+def _own_ladder() -> Case:
+    rungs = ("python-lists", "python-ndarray")
+    found = [own_numbers.result(rung, 200) for rung in rungs]
+    results = [(one.rung, 200, one.seconds, one.spread_s) for one in found]
+    return Case((results, *rungs), " against ".join(rungs))
+
+
+FASTER = _task(
+    faster,
+    _own_ladder,
+    ("at least", "at most", "faster"),
+    {
+        "Timed at different N: of N x N x N only equal sizes compare.": partial(faster, slip="sizes"),
+        "Both were measured at a larger N, too.": partial(faster, slip="small"),
+        "Those are medians. How slow may the one be, how fast the other?": partial(faster, slip="median"),
+        "At worst one is slow *and* the other fast: add one spread only.": partial(faster, slip="alike"),
+        "1 lies between your limits: then it may be either.": (
+            lambda got, *given: same(got[:2], faster(*given)[:2]) and faster(*given)[2] == "cannot tell"
+        ),
+    },
+    id="01.yours",
+    title="Is it really faster?",
+    difficulty=2,
+    cases=_ladders,
+    hints=(
+        "At which sizes were both measured? And what is the worst for `one` that the two spreads allow?",
+        "At the largest common N; at least: the other's seconds - spread over one's seconds + spread; at "
+        "most: the other way round. 1 decides: below both, above both, or between them.",
+        "low, high = (b - db) / (a + da), (b + db) / (a - da); then `one` if low > 1, `other` if high < 1.",
+    ),
+)
+
+
+# --- 02.yours: what a speed says about caches and roofs -----------------------------------------------------
+
+
+def reading(
+    gflops: float, N: int, itemsize: int, peak: float, gbps: float, slip: str = ""
+) -> tuple[float, float, str]:
+    """Return the share of its bytes that caches must have served an `ikj` of N x N x N, how many times as
+    fast the roofline allows it to be with every matrix moved once, and which roof that is."""
+    memory = gbps * (N / 2 if slip == "half" else 2 * N) / (3 * itemsize)
+    served = gbps / (gflops * 3 * itemsize / (1 if slip == "step" else 2))
+    share = served if slip == "memory" else max(1 - served, 0.0)
+    roof = peak if slip == "peak" else min(peak, memory)
+    return share, roof / gflops, "memory" if roof < peak else "arithmetic"
+
+
+def _speeds(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((6.0, 100, 8, 50.0, 18.0), "72 GB/s asked for, 18 are there")
+    for times in (0.4, 0.9, 1.2, 2.0, 5.0, 9.0) * 2:  # as much as the memory delivers
+        itemsize, gbps = int(rng.choice([4, 8])), round(float(rng.uniform(5, 90)), 2)
+        gflops = round(times * float(rng.uniform(0.8, 1.1)) * gbps / (1.5 * itemsize), 2)
+        peak = round(gflops * float(rng.uniform(3, 40)), 1)
+        ridge = peak / gbps * 1.5 * itemsize  # the N at which both roofs are equally high
+        N = max(2, int(ridge * rng.choice([rng.uniform(0.5, 0.95), rng.uniform(1.1, 9)])))
+        yield Case((gflops, N, itemsize, peak, gbps), f"{gflops} GFLOP/s in numbers of {itemsize} bytes")
+
+
+def _own_speed() -> Case:
+    known, loop = own_numbers.limits(), own_numbers.result("compiled-ikj", 1000)
+    numbers = (loop.gflops, 1000, 8, known.gflops("float64"), known.gbps())
+    return Case(numbers, f"compiled-ikj at N = 1000, {loop.gflops:.3g} GFLOP/s")
+
+
+READING = _task(
+    reading,
+    _own_speed,
+    ("share", "times as fast", "roof"),
+    {
+        "A step of `ikj` moves three numbers for two FLOP: you count one.": partial(reading, slip="step"),
+        "That share memory may have served; the caches served the rest.": partial(reading, slip="memory"),
+        "Memory may have served all of it: then the share is 0.": lambda got, *speed: got[0] < 0,
+        "N^3 multiply-adds are 2 N^3 FLOP, for three N x N matrices.": partial(reading, slip="half"),
+        "The lower roof counts: even moved once, matrices take their time.": partial(reading, slip="peak"),
+    },
+    id="02.yours",
+    title="What did the caches carry?",
+    difficulty=3,
+    cases=_speeds,
+    hints=(
+        "How many bytes does a step of the loop read and write, and how many FLOP does it do for them? How "
+        "many GB/s would that be at your speed?",
+        "3 numbers for 2 FLOP. Memory delivers at most gbps of that; the rest came from caches. Moved once, "
+        "three matrices of N * N numbers bring 2 N^3 FLOP: peak or memory, the lower roof counts.",
+        "max(0, 1 - gbps / (gflops * 3 * itemsize / 2)); roof = min(peak, gbps * 2 * N / (3 * itemsize)).",
+    ),
+)
+
+
+# --- 03.yours: from which N on one level pays, by three measured times --------------------------------------
+
+
+def pays_from(n: int, half: float, whole: float, level: float, slip: str = "") -> tuple[float, float]:
+    """Return the seconds of the sums, and the N from which one level of Strassen is faster.
+
+    `half` and `whole` are the classical seconds at n / 2 and n, `level` those of one level at n. Products
+    grow with N^3, sums with N^2; what comes out below 0 counts as 0, and inf means never.
+    """
+    products = {"eighth": 7 / 8 * whole, "eight": 8 * half}.get(slip, 7 * half)
+    sums, saved = max(level - products, 0.0), max(whole - (level if slip == "gain" else products), 0.0)
+    return sums, n * sums / saved if saved else math.inf
+
+
+def _levels(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((1000, 1.0, 8.0, 8.5), "seven products take 7 of the 8.5 s, eight would take 8")
+    for what, speed, cost in (
+        ("it pays already", (0.98, 1.02), (0.2, 0.7)),
+        ("it does not pay yet", (0.98, 1.02), (1.4, 4.0)),
+        ("half the size runs slower", (0.75, 0.85), (0.5, 3.0)),
+        ("half the size runs faster", (1.05, 1.2), (0.5, 3.0)),
+        ("the sums are lost in the noise", (0.98, 1.02), (-0.4, -0.1)),
+    ) * 2:
+        n, whole = 2 * int(rng.integers(200, 2500)), float(rng.uniform(0.02, 9))
+        half = whole / 8 / float(rng.uniform(*speed))
+        level = 7 * half + whole / 8 * float(rng.uniform(*cost))
+        yield Case((n, *(round(one, 7) for one in (half, whole, level))), what)
+
+
+def _own_level() -> Case:
+    rungs = (("simd", 1000), ("simd", 2000), ("strassen", 2000))
+    seconds = (own_numbers.result(*rung).seconds for rung in rungs)
+    return Case((2000, *seconds), "simd at N = 1000 and 2000, strassen at 2000")
+
+
+PAYS_FROM = _task(
+    pays_from,
+    _own_level,
+    ("seconds of the sums", "pays from N ="),
+    {
+        "7/8 only if half the size runs as fast: that was measured.": partial(pays_from, slip="eighth"),
+        "One level needs seven products of half the size; you count eight.": partial(pays_from, slip="eight"),
+        "What the products save pays for the sums: do not take them off.": partial(pays_from, slip="gain"),
+        "A time below 0 is noise: count it as 0.": lambda got, *times: got[0] < 0,
+        "If the products save nothing, no N is large enough: inf.": (
+            lambda got, *times: pays_from(*times)[1] == math.inf > got[1]
+        ),
+        "How do sums and savings grow from n on: with N^2 and with N^3?": (
+            lambda got, *times: same(got[0], pays_from(*times)[0])
+        ),
+    },
+    id="03.yours",
+    title="Where would it begin to pay?",
+    difficulty=3,
+    cases=_levels,
+    hints=(
+        "How long do seven products of half the size take, and how much longer than that are the two others?",
+        "sums = level - 7 half, saved = whole - 7 half, neither below 0. At N = r n the sums take r^2, what "
+        "is saved r^3 times as long: equal at r = sums / saved.",
+        "n * sums / saved, and math.inf if saved is 0.",
+    ),
+)
+
+
+# --- 04.yours: which rung is furthest below what its loads allow --------------------------------------------
+
+
+def least_explained(
+    peak: float, loads: float, rungs: list[tuple[str, float, float]], slip: str = ""
+) -> tuple[str, float, str]:
+    """Return the rung furthest below its bound, the share of it that it reaches, and what sets the bound.
+
+    A rung is (name, GFLOP/s, loads for an FMA); `loads` can begin in the time of an FMA.
+    """
+    most = {"loads": math.inf, "peak": 0.0}.get(slip, 1.0)
+    bounds = {name: peak * (min(most, loads / each) or 1) for name, _, each in rungs}
+    shares = {name: gflops / bounds[name] for name, gflops, _ in rungs}
+    name = (max if slip == "best" else min)(shares, key=shares.__getitem__)
+    return name, shares[name], "FMAs" if bounds[name] == peak else "loads"
+
+
+def _rungs(rng: np.random.Generator) -> Iterator[Case]:
+    tidy = [("simple", 20.0, 2.0), ("tiled", 60.0, 0.5), ("packed", 30.0, 0.2)]
+    for rungs in (tidy, tidy[::-1]):
+        yield Case((100.0, 1.0, rungs), "20 of 50 GFLOP/s, 60 of 100, 30 of 100")
+    for loads in (1.0, 2.0, 1.0, 2.0, 0.9, 1.6, 1.3, 2.1):
+        names = rng.permutation(["ikj", "blocked", "unrolled", "packed", "tiled"]).tolist()
+        peak, each = round(float(rng.uniform(20, 300)), 1), rng.permutation([3.0, 2.4, 0.4, 0.6])
+        shares = rng.permutation([rng.uniform(0.3, 0.5), *rng.uniform(0.55, 0.98, 3)])
+        rates = (peak * np.minimum(1, loads / each) * shares).round(2).tolist()
+        rungs = list(zip(names, rates, each.tolist(), strict=False))
+        yield Case((peak, loads, rungs), f"{loads:g} loads in the time of an FMA")
+
+
+def _own_rungs() -> Case:
+    from course_lib.circles.simd import MR, REGISTERS
+
+    n, known = 4 if REGISTERS == 32 else 2, own_numbers.limits()
+    each = {"compiled-ikj": 2.0, "blocked": 2.0, "unrolled": 12 / 32, "simd": (MR + n) / (MR * n)}
+    rungs = [(name, own_numbers.result(name, 1000, "float32").gflops, each[name]) for name in each]
+    return Case((known.gflops("float32"), known.loads, rungs), "four rungs at N = 1000 in float32")
+
+
+LEAST_EXPLAINED = _task(
+    least_explained,
+    _own_rungs,
+    ("rung", "share of its bound", "limit"),
+    {
+        "How much of the peak do the loads of each rung leave?": (partial(least_explained, slip="peak")),
+        "Few loads do not lift a bound above the peak.": partial(least_explained, slip="loads"),
+        "That rung is nearest to its bound.": partial(least_explained, slip="best"),
+        'Where the loads leave the whole peak, the limit is "FMAs".': (
+            lambda got, *given: got[:2] == least_explained(*given)[:2]
+        ),
+    },
+    id="04.yours",
+    title="Which rung is not explained yet?",
+    difficulty=2,
+    cases=_rungs,
+    hints=(
+        "If a rung needs 2 loads for an FMA and one can begin in its time, how much of the peak is left?",
+        "bound = peak * min(1, loads / loads for an FMA); the share is GFLOP/s over bound, and the smallest "
+        "share tells where something else costs time.",
+        "bounds = {name: peak * min(1, loads / each) for name, gflops, each in rungs}; then the smallest "
+        "gflops / bounds[name].",
+    ),
+)
+
+
+# --- 05.yours: what two measured times say about a serial part ----------------------------------------------
+
+
+def serial(one: Timed, several: Timed, threads: int, slip: str = "") -> tuple[float, float, float]:
+    """Return the serial fraction at least and at most, and the speed-up that no number of threads exceeds.
+
+    Both times are (seconds, spread); the fraction lies between 0 and 1.
+    """
+    whole = 1 if slip == "share" else 1 - 1 / threads
+    low, high = ((end - 1 / threads) / whole for end in _limits(one, several, slip))
+    low, high = min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)
+    bound = high if slip == "high" else low
+    return low, high, 1 / bound if bound else math.inf
+
+
+def _two_times(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case(((10.0, 0.5), (6.0, 0.6), 2), "10 s on one thread, 6 s on two")
+    yield Case(((10.0, 0.0), (10.0, 0.0), 4), "no gain at all")
+    for what, fraction, around in (
+        ("a quiet machine", (0.05, 0.3), 0.01),
+        ("a serial part as small as the scatter", (0.002, 0.02), 0.06),
+        ("more than as many times as fast as there are threads", (-0.1, -0.05), 0.02),
+        ("several threads are slower than one", (1.0, 1.1), 0.1),
+    ) * 2:
+        threads, a = int(rng.choice([2, 3, 4, 6, 8, 16])), float(rng.uniform(0.3, 9))
+        part = float(rng.uniform(*fraction))
+        b = a * (part + (1 - part) / threads)
+        times = ((round(t, 6), round(t * around * float(rng.uniform(0.5, 1)), 6)) for t in (a, b))
+        yield Case((*times, threads), what)
+
+
+def _own_times() -> Case:
+    from course_lib.measure import machine
+
+    cores = max(2, machine.describe().threads)
+    found = [own_numbers.result("threads", 1000, threads=p) for p in (1, cores)]
+    times = ((one.seconds, one.spread_s) for one in found)
+    return Case((*times, cores), f"threads at N = 1000 on 1 and on {cores} threads")
+
+
+SERIAL = _task(
+    serial,
+    _own_times,
+    ("serial at least", "at most", "speed-up at most"),
+    {
+        "Medians are not exact. What do the spreads leave open?": partial(serial, slip="median"),
+        "At worst one time was long *and* the other short: add one spread only.": (
+            partial(serial, slip="alike")
+        ),
+        "A fraction lies between 0 and 1: what comes out beyond is noise.": (
+            lambda got, *times: not 0 <= got[0] <= got[1] <= 1
+        ),
+        "Divide by 1 - 1 / threads: so much of the parallel part has gone.": partial(serial, slip="share"),
+        "The speed-up is bounded by the fraction at least; 0 bounds nothing.": (partial(serial, slip="high")),
+    },
+    id="05.yours",
+    title="Can it be told?",
+    difficulty=3,
+    cases=_two_times,
+    hints=(
+        "Which serial fraction do two exact times ask for? And which times within the spreads give the "
+        "smallest one?",
+        "s = (several / one - 1 / p) / (1 - 1 / p). Smallest: several - spread over one + spread; largest: "
+        "the other way round. Keep both between 0 and 1; the speed-up stays below 1 / smallest.",
+        "low = max(0, ((b - db) / (a + da) - 1 / p) / (1 - 1 / p)); 1 / low if low > 0 else math.inf.",
+    ),
+)
