@@ -17,7 +17,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from course_lib.grading.program import Program, at, bindings, bound_by, defaults, home, names_of, read_program
+from course_lib.grading.program import (
+    Program,
+    at,
+    bindings,
+    bound_by,
+    defaults,
+    home,
+    is_plain_format,
+    is_written_out,
+    names_of,
+    read_program,
+)
 from course_lib.grading.vocabulary import (
     ARRAY_DATA,
     ARRAY_METHODS,
@@ -57,8 +68,7 @@ BY_NAME = "call functions where they are needed, by their own names"
 PARTS_OF_TEXT = "an answer is imports, constants and functions with `def`"
 KERNEL_ROLE = "an answer here is imports, numbers and functions with @cuda.jit"
 LONGEST_NAME = 100
-#: Fields of "…".format(…) that reach no attribute, and what einsum reads.
-FIELDS = re.compile(r"([^{}]|\{\{|\}\}|\{\w*(:[^{}]*)?\})*")
+#: What einsum reads.
 SUBSCRIPTS = re.compile(r"[A-Za-z,.\-> ]*")
 
 #: What is not in the language, by the kind of node: its name, and what to write instead.
@@ -327,7 +337,7 @@ class _Reading:
             steady = self._makes(node.func)
             if steady == "changing" and self.kind == "loops":
                 given = [*node.args, *(one.value for one in node.keywords if one.arg != "dtype")]
-                small = self._dotted(node.func) == "numpy.array" and all(map(_is_written_out, given))
+                small = self._dotted(node.func) == "numpy.array" and all(map(is_written_out, given))
                 steady = "constant" if small else ""
             parts = [*node.args, *(one.value for one in node.keywords)]
         else:
@@ -661,7 +671,7 @@ class _Reading:
             if not called and not self._is_value(dotted):
                 self.refuse(node, f"{dotted} without calling it", BY_NAME)
             return
-        known = node.attr in self.data | self.methods or _is_plain_format(node)
+        known = node.attr in self.data | self.methods or is_plain_format(node)
         if not known and isinstance(node.value, ast.Name) and self._meaning(node.value) is NOBODYS:
             self.refuse(node, f"{node.value.id}, which no cell of yours imports", "import it in a cell")
         if not known:
@@ -725,10 +735,19 @@ class _Reading:
             self._on_comprehension(one)
         elif (place < 2 and name in TAKE_FUNCTIONS and not own) or (own and mine):
             self._passed(one)
+        elif self._dotted(call.func).startswith("numpy.") and not self._is_list(one):
+            self._visit(one)
         elif not own and (anywhere or first) and name in READING | {"product", "chain"}:
             self._read(one)
         else:
             self._visit(one)
+
+    def _is_list(self, node: ast.expr) -> bool:
+        """Whether this is surely a list if it is a table: NumPy hands a dict back as it is, np.max(T)."""
+        value = self.values.get(getattr(node, "id", ""), node)
+        called = isinstance(value, ast.Call) and self._dotted(value.func) in ("list", "sorted")
+        joined = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult)
+        return called or joined or isinstance(value, ast.List | ast.ListComp | ast.Subscript)
 
     def _keyword(self, call: ast.Call, name: str, one: ast.keyword, own: bool) -> None:
         if one.arg is None:
@@ -862,26 +881,6 @@ class _Reading:
 
 
 # --- small readings -----------------------------------------------------------------------------------------
-
-
-def _is_written_out(node: ast.expr) -> bool:
-    """Whether each number of a list stands there: so it is small, and Numba's compiled code has a copy of it.
-
-    Of a large array it has the address, and ascontiguousarray, fill_diagonal or flat write to it.
-    """
-    if isinstance(node, ast.List | ast.Tuple):
-        return all(map(_is_written_out, node.elts))
-    inside = [*ast.walk(node)]
-    texts = any(isinstance(getattr(one, "value", None), str | bytes) for one in inside)
-    return not texts and not any(
-        isinstance(one, ast.List | ast.Tuple | ast.Name | ast.Call) for one in inside
-    )
-
-
-def _is_plain_format(node: ast.Attribute) -> bool:
-    """Whether this is the format of a text with fields that reach no attribute: "{} of {}".format."""
-    text = node.value.value if isinstance(node.value, ast.Constant) else None
-    return node.attr == "format" and isinstance(text, str) and bool(FIELDS.fullmatch(text))
 
 
 def _named(node: ast.AST) -> ast.expr | None:

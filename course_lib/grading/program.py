@@ -8,10 +8,13 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 from collections.abc import Iterator
 
 LONGEST = 200_000  # characters
 MOST_NODES = 20_000
+#: Fields of "…".format(…) that reach no attribute.
+FIELDS = re.compile(r"([^{}]|\{\{|\}\}|\{\w*(:[^{}]*)?\})*")
 DEEPEST = 120  # nodes in each other, so that who goes down need not fear for the stack
 
 
@@ -100,6 +103,26 @@ def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.
 def defaults(function: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
     """Return the default values: they are worked out around the function."""
     return [*function.args.defaults, *filter(None, function.args.kw_defaults)]
+
+
+def is_written_out(node: ast.expr) -> bool:
+    """Whether each number of a list stands there: so it is small, and Numba's compiled code has a copy of it.
+
+    Of a large array it has the address, and ascontiguousarray, fill_diagonal or flat write to it.
+    """
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(map(is_written_out, node.elts))
+    inside = [*ast.walk(node)]
+    texts = any(isinstance(getattr(one, "value", None), str | bytes) for one in inside)
+    return not texts and not any(
+        isinstance(one, ast.List | ast.Tuple | ast.Name | ast.Call) for one in inside
+    )
+
+
+def is_plain_format(node: ast.Attribute) -> bool:
+    """Whether this is the format of a text with fields that reach no attribute: "{} of {}".format."""
+    text = node.value.value if isinstance(node.value, ast.Constant) else None
+    return node.attr == "format" and isinstance(text, str) and bool(FIELDS.fullmatch(text))
 
 
 def home(node: ast.ImportFrom) -> str:
