@@ -35,6 +35,7 @@ def cost(layers: list[tuple], T: int, d: int, slip: str = "") -> tuple[int, int,
 def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("linear", 3)], 5, 2), "5 frames of 2 numbers, a linear layer")
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
+    yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
     alone = ["linear", "conv", "groups", "own channel", "attention", "silu", "add"]
     chains = [rng.permutation([*alone, "linear", "attention"]) for _ in range(4)]
     for kinds in (*([kind] for kind in alone), *chains):
@@ -128,13 +129,16 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
         ("the longest ten times as fast", {0: 10.0}),
         ("the longest takes no time at all", {0: math.inf}),
         ("two operations", {0: 4.0, 1: 2.5}),
+        ("the second longest is that of all, though faster", {0: 10.0, 1: 1.1}),
+        ("three operations", {0: 20.0, 1: 20.0, 2: 20.0}),
         ("one that is slower now", {1: 0.5, 2: 3.0}),
         ("one that does not occur", {6: 8.0, 1: 3.0}),
     ):
         names = [f"aten::{name}" for name in rng.permutation(NAMES)]
         own = np.sort(rng.uniform(40, 400, 6)).round(1)[::-1].tolist()
-        own[0] = 1.5 * own[1]
+        own[:2] = 1.8 * own[1], 1.2 * own[1]
         profile = [(name, int(rng.integers(2, 90)), t, t) for name, t in zip(names, own, strict=False)]
+        profile[1] = (*profile[1][:3], own[1] + own[5])  # calls the sixth, and has much to do itself
         profile.append(("aten::linear", 9, 12.5, 12.5 + sum(own[:3])))  # has little to do itself
         shuffled = [profile[place] for place in rng.permutation(7)]
         yield Case((shuffled, {names[place]: factor for place, factor in factors.items()}), what)
@@ -216,10 +220,14 @@ def _calls(rng: np.random.Generator) -> Iterator[Case]:
         yield from (_call(rng, form, M, K, M) for form in forms[1:])
     for beta, alpha in ((0.0, 2.5), (1.0, 0.0), (1.0, 1.0), (-1.0, 1.0)):
         yield _call(rng, str(rng.choice(forms[1:])), *sizes(rng, 2, 6), beta, alpha)
-    yield _call(rng, "a list of N", 1, 1, 1)
-    yield _call(rng, "M rows of one", 4, 3, 1)
+    for form, M, N in ((forms[1], 1, 1), (forms[2], 4, 1), (forms[3], 1, 4), (forms[3], 4, 1)):
+        yield _call(rng, form, M, 1, N)
     A, B = pair(rng, 3, 4, 2, decimals=2)
-    yield Case(([math.nan, 1.5], A, B, 0.0, 2.0), "beta is 0: a NaN of `input` stays out")
+    for beta, said in (
+        (0.0, "beta is 0: a NaN of `input` stays out"),
+        (0.5, "beta is not 0: a NaN comes in"),
+    ):
+        yield Case(([math.nan, 1.5], A, B, beta, 2.0), said)
     A[1][2], B[2] = 0.0, [math.inf] * 2
     yield Case((1.5, A, B, 2.0, -1.5), "0 * inf in the product is NaN")
     for form in forms:
