@@ -257,9 +257,11 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
     tidy = [("simple", 20.0, 2.0), ("tiled", 60.0, 0.5), ("packed", 30.0, 0.2)]
     for rungs in (tidy, tidy[::-1]):
         yield Case((100.0, 1.0, rungs), "20 of 50 GFLOP/s, 60 of 100, 30 of 100")
+    more = [("simple", 60.0, 3.0), ("tiled", 40.0, 1.5)]
+    yield Case((100.0, 2.0, more), "two loads in the time of an FMA: 60 of 67 GFLOP/s, 40 of 100")
     for loads in (1.0, 2.0, 1.0, 2.0, 0.9, 1.6, 1.3, 2.1):
         names = rng.permutation(["ikj", "blocked", "unrolled", "packed", "tiled"]).tolist()
-        peak, each = round(float(rng.uniform(20, 300)), 1), rng.permutation([3.0, 2.4, 0.4, 0.6])
+        peak, each = round(float(rng.uniform(20, 300)), 1), rng.permutation([3.0, 1.2, 0.4, 0.6])
         shares = rng.permutation([rng.uniform(0.3, 0.5), *rng.uniform(0.55, 0.98, 3)])
         rates = (peak * np.minimum(1, loads / each) * shares).round(2).tolist()
         rungs = list(zip(names, rates, each.tolist(), strict=False))
