@@ -145,7 +145,7 @@ MODULES: dict[str, frozenset[str]] = {
     "numpy.lib.stride_tricks": words("as_strided sliding_window_view"),
     "numpy.linalg": words("norm solve lstsq inv pinv det svd qr eig eigh eigvals eigvalsh cholesky cond"),
     "numpy.random": words("default_rng"),
-    "numba": words("njit jit prange float32 float64 int32 int64 uint8 uint32 uint64 boolean"),
+    "numba": words("njit jit float32 float64 int32 int64 uint8 uint32 uint64 boolean"),
 }
 #: Python's own that may be imported wherever `math` may.
 USUAL = words("itertools collections heapq bisect functools operator")
@@ -163,6 +163,7 @@ INSTEAD_OF = {
         ("__getitem__", "__mul__", "__add__"), "write the operator in a lambda, as in `lambda i: costs[i]`"
     ),
     "partial": "write a small function with `def`, or a lambda",
+    "prange": "write range, as answers are judged on one thread, where races do not show",
     "r_": "write np.concatenate or np.vstack",
     "c_": "write np.column_stack or np.hstack",
     "polynomial": "write np.polyfit and np.polyval",

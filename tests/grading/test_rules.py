@@ -13,7 +13,7 @@ from rule_texts import ROWS
 
 #: What stands above a text, by the kind of its language.
 HEADS = {
-    "loops": "import numpy as np\nimport math\nfrom numba import njit, prange\n",
+    "loops": "import numpy as np\nimport math\nfrom numba import njit\n",
     "library": "import numpy as np\nimport heapq, itertools, math\n"
     "from collections import Counter, defaultdict, deque\n",
     "kernel": "import math\nimport numpy as np\nfrom numba import cuda, float32\n",
