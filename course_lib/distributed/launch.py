@@ -1,0 +1,277 @@
+"""Functions of a notebook on several ranks: processes of torch.distributed that talk through gloo.
+
+    def hello():
+        print("here is", dist.get_rank(), "of", dist.get_world_size())
+
+    run(hello, ranks=4)
+
+The engine is torchrun's own (`torch.distributed.launcher`): it finds a port, gives every process its rank, starts
+all again when one is lost. What is added here is what a notebook needs: ranks are forked from a server that
+has torch loaded (0.5 s instead of 3), the function travels by cloudpickle, what ranks print comes back in their
+order, a time limit says where each of them stands, and nothing outlives the kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from course_lib.arguments import number, whole
+
+MOST_RANKS = 64
+RANK_BYTES = 64 << 20  # what a forked rank with a gloo group needs of its own, before any matrix
+MOST_PRINTED = 1 << 16  # characters of a rank's output that are shown
+RANK = "course_lib.distributed.rank"
+#: torchrun gives all attempts one store, in which a restarted rank of gloo finds the addresses of the dead.
+OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+
+
+class RankFailed(RuntimeError):
+    """A rank raised an exception or was killed; the sentence says which, and where."""
+
+
+class Hung(TimeoutError):
+    """The time limit was reached; the sentence says where each rank stood."""
+
+
+def run(
+    function: Callable[..., Any],
+    ranks: int = 4,
+    *,
+    time_limit_s: float = 60.0,
+    restarts: int = 0,
+    **arguments: Any,
+) -> list[Any]:
+    """Call ``function(**arguments)`` in every rank of a new gloo group; return their values, rank by rank.
+
+    Args:
+        function: asks `torch.distributed` for its rank. It and the arguments are sent by value, by
+            cloudpickle: also a closure, also what was defined in a notebook.
+        ranks: number of processes; they share this machine's cores.
+        time_limit_s: after this many seconds all ranks are ended.
+        restarts: how many times all ranks may begin again after one was lost; which time it is stands in the
+            environment, as with torchrun: ``TORCHELASTIC_RESTART_COUNT``.
+
+    Raises:
+        ValueError: no rank, or more than this machine has memory for; a function that cannot be sent.
+        RankFailed: one raised an exception or was killed, and no restart was left.
+        Hung: the time limit. Both say in one sentence which rank and where.
+        OSError: Windows, where gloo's processes cannot be forked.
+    """
+    if sys.platform == "win32":
+        raise OSError("Ranks are forked, which Windows cannot: use WSL, or torchrun with a file.")
+    whole("ranks", ranks, most=MOST_RANKS)
+    number("time_limit_s", time_limit_s, above=0, most=3600)
+    whole("restarts", restarts, least=0, most=10)
+    call = _sent(function, arguments)
+    _check_memory(ranks, len(call))
+    with tempfile.TemporaryDirectory(prefix="ranks-") as name:
+        folder = Path(name)
+        (folder / "call").write_bytes(call)
+        lost = _launch(folder, ranks, float(time_limit_s), restarts)
+        last = max(int(path.stem.split("-")[1]) for path in folder.glob("*.stack"))
+        _show(folder)
+        if lost:
+            raise _explained(folder, lost, last, time_limit_s, ranks)
+        return [_value(folder / f"{rank}-{last}.value") for rank in range(ranks)]
+
+
+def _sent(function: Callable[..., Any], arguments: dict[str, Any]) -> bytes:
+    """Return function and arguments as bytes. ValueError names what cannot be sent."""
+    import cloudpickle
+
+    if not callable(function):
+        raise ValueError(f"function is {function!r}, but it must be a function: each rank calls it.")
+    for name, value in {"function": function, **arguments}.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception as problem:
+            raise ValueError(
+                f"{name} cannot be sent to another process ({problem}): let the function make it itself."
+            ) from None
+    return cloudpickle.dumps((function, arguments))
+
+
+def _check_memory(ranks: int, sent: int) -> None:
+    """Each rank unpacks the whole call: refuse what would not fit beside what runs."""
+    needed, free = ranks * (RANK_BYTES + 2 * sent), psutil.virtual_memory().available
+    if needed > free:
+        raise ValueError(
+            f"ranks is {ranks}, which with {sent / 2**20:.0f} MiB of arguments for each need about "
+            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: use fewer, or let ranks make their shards."
+        )
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """What the engine saw of the first failure: the rank, and its exit code (negative: the signal)."""
+
+    rank: int
+    code: int
+
+
+def _launch(folder: Path, ranks: int, time_limit_s: float, restarts: int) -> _Lost | None:
+    """Let torch's elastic agent start the ranks and wait for them; return the first failure, or None."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    from course_lib.distributed.rank import enter
+
+    multiprocessing.set_forkserver_preload([RANK])  # heeded if the server has not started yet
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=ranks,
+        run_id=folder.name,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",  # any free port
+        local_addr="127.0.0.1",
+        max_restarts=restarts,
+        monitor_interval=0.02,
+        start_method="forkserver",
+        shutdown_timeout=1,
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder / "printed"), redirects=Std.ALL),
+    )
+    threads = max(1, len(psutil.Process().cpu_affinity()) // ranks) if sys.platform == "linux" else 1
+    with _quiet(), _own_store(), _same_signals():
+        try:
+            elastic_launch(config, enter)(str(folder), time_limit_s, threads)
+        except ChildFailedError as failed:
+            rank, failure = failed.get_first_failure()
+            return _Lost(rank, failure.exitcode)
+    return None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the engine's own account of a failure back: `_explained` says it in a sentence."""
+    loggers = [logging.getLogger(name) for name in ("torch.distributed.elastic", "torch.multiprocessing")]
+    before = [logger.disabled for logger in loggers]
+    level = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(level)
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
+
+
+@contextmanager
+def _own_store() -> Iterator[None]:
+    before = os.environ.get(OWN_STORE)
+    os.environ[OWN_STORE] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(OWN_STORE)
+        if before is not None:
+            os.environ[OWN_STORE] = before
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Give the notebook its signal handlers back, and an interrupted cell its KeyboardInterrupt."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+
+    is_main = threading.current_thread() is threading.main_thread()
+    taken = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
+    before = {number: signal.getsignal(number) for number in taken}
+    try:
+        yield
+    except SignalException as stopped:
+        if stopped.sigval == signal.SIGINT:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if is_main:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _value(path: Path) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(path.read_bytes())
+
+
+# -- what they said, and where they stood -------------------------------------------------------------------
+
+
+def _show(folder: Path) -> None:
+    """Print what the ranks printed, attempt by attempt, rank by rank."""
+    for path in sorted(folder.glob("printed/*/attempt_*/*/*.log"), key=_attempt_and_rank):
+        attempt, rank, _ = _attempt_and_rank(path)
+        with path.open(errors="replace") as printed:
+            text = printed.read(MOST_PRINTED)
+            more = printed.read(1) != ""
+        again = f", start {attempt + 1}" if attempt else ""
+        for line in text.splitlines():
+            print(f"rank {rank}{again} | {line}")
+        if more:
+            print(f"rank {rank}{again} | … (the first {MOST_PRINTED:,} characters are shown)")
+
+
+def _attempt_and_rank(path: Path) -> tuple[int, int, str]:
+    return int(path.parts[-3].removeprefix("attempt_")), int(path.parts[-2]), path.name
+
+
+def _explained(folder: Path, lost: _Lost, attempt: int, time_limit_s: float, ranks: int) -> Exception:
+    """Return the exception with the one sentence about the failure."""
+    from course_lib.distributed.rank import has_lost_partner
+
+    errors = [path.read_text().split("\0") for path in _by_age(folder.glob(f"*-{attempt}.error"))]
+    stands = {rank: _stand(folder / f"{rank}-{attempt}.stack") for rank in range(ranks)}
+    if lost.code == -signal.SIGALRM or any(stands.values()):
+        where = "; ".join(f"rank {rank} {stand or 'had ended'}" for rank, stand in stands.items())
+        return Hung(f"The time limit of {time_limit_s:g} s was reached: {where}.")
+    if lost.code < 0:
+        how = signal.Signals(-lost.code).name
+        return RankFailed(f"Rank {lost.rank} was killed by {how}, and the others were ended.")
+    own = [error for error in errors if not has_lost_partner(error[2])]
+    if own:  # the first: others lost their partner
+        rank, kind, text, line = own[0]
+        return RankFailed(f"Rank {rank} raised {kind} in {line}: {text}")
+    if errors:
+        gone = [str(rank) for rank in range(ranks) if (folder / f"{rank}-{attempt}.value").exists()]
+        return RankFailed(
+            f"Rank {errors[0][0]} stood in {errors[0][3]} and waited for a rank that is gone: "
+            f"{', '.join(gone) or 'none'} had returned already."
+        )
+    return RankFailed(f"Rank {lost.rank} was ended by exit({lost.code}).")
+
+
+def _by_age(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=lambda path: path.stat().st_mtime_ns)
+
+
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
+
+
+def _stand(path: Path) -> str:
+    """Return where a rank stood when its time was over: "waited in recv, line 3 of exchange"; "" if it had ended."""
+    frames = [match.groupdict() for match in _FRAME.finditer(path.read_text())] if path.exists() else []
+    own = [number for number, frame in enumerate(frames) if frame["file"].endswith("distributed/rank.py")]
+    if not own:
+        return ""
+    called = [frame for frame in frames[: own[0]] if "site-packages" not in frame["file"]]
+    if not called:
+        return "waited for the others to come or to leave"
+    inside = frames[: frames.index(called[0])]
+    what = next((frame["name"] for frame in reversed(inside) if frame["name"] != "wrapper"), "")
+    place = f"line {called[0]['line']} of {called[0]['name']}"
+    return f"waited in {what} ({place})" if what else f"was at {place}"
