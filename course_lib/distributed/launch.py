@@ -5,10 +5,10 @@
 
     run(hello, ranks=4)
 
-The engine is torchrun's own (`torch.distributed.launcher`): it finds a port, gives every process its rank, starts
-all again when one is lost. What is added here is what a notebook needs: ranks are forked from a server that
-has torch loaded (0.5 s instead of 3), the function travels by cloudpickle, what ranks print comes back in their
-order, a time limit says where each of them stands, and nothing outlives the kernel.
+The engine is torchrun's own (`torch.distributed.launcher`): it finds a port, gives every process its rank,
+starts all again when one is lost. What is added here is what a notebook needs: ranks are forked from a
+server that has torch loaded (0.5 s instead of 3), the function travels by cloudpickle, what ranks print comes
+back in their order, a time limit says where each of them stands, and nothing outlives the kernel.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def _check_memory(ranks: int, sent: int) -> None:
     if needed > free:
         raise ValueError(
             f"ranks is {ranks}, which with {sent / 2**20:.0f} MiB of arguments for each need about "
-            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: use fewer, or let ranks make their shards."
+            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free: use fewer, or let ranks make "
+            "their shards themselves."
         )
 
 
@@ -263,7 +264,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)
 
 
 def _stand(path: Path) -> str:
-    """Return where a rank stood when its time was over: "waited in recv, line 3 of exchange"; "" if it had ended."""
+    """Return where a rank stood at the time limit: "waited in recv (line 3 of skew)"; "" if it had ended."""
     frames = [match.groupdict() for match in _FRAME.finditer(path.read_text())] if path.exists() else []
     own = [number for number, frame in enumerate(frames) if frame["file"].endswith("distributed/rank.py")]
     if not own:
