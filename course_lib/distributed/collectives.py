@@ -54,20 +54,21 @@ def ring_all_reduce(wire: Wire, x: Array) -> Array:
 
 
 def ring_broadcast(wire: Wire, x: Array, root: int = 0) -> Array:
-    """Return the root's x: in P blocks that follow each other round the ring.
-
-    2 P − 3 steps; n bytes.
-    """
-    place = (wire.rank - root) % wire.size  # the root is 0, the last does not pass on
+    """Return the root's x, in P blocks that follow each other along the ring. 2 P − 2 steps, n bytes."""
+    place = (wire.rank - root) % wire.size  # the root is 0; the last does not pass on
     left, right = (wire.rank - 1) % wire.size, (wire.rank + 1) % wire.size
     blocks = cut(x, wire.size)
-    if wire.size == 1:
-        return x
-    for number, block in enumerate(blocks):
-        if place > 0:
-            blocks[number] = wire.receive(block, source=left)
-        if place < wire.size - 1:
-            wire.send(blocks[number], to=right)
+    if place > 0:
+        blocks[0] = wire.receive(blocks[0], source=left)
+    for before, now in zip(range(wire.size - 1), range(1, wire.size), strict=True):
+        if place == 0:
+            wire.send(blocks[before], to=right)
+        elif place == wire.size - 1:
+            blocks[now] = wire.receive(blocks[now], source=left)
+        else:
+            blocks[now] = wire.exchange(blocks[before], to=right, source=left, like=blocks[now])
+    if place < wire.size - 1:
+        wire.send(blocks[-1], to=right)
     return joined(blocks, x)
 
 

@@ -1,0 +1,319 @@
+"""C = A B on P ranks that hold a shard of each matrix: what travels, and how much of it.
+
+A is (M, K), B (K, N), C (M, N). Each algorithm says who holds what (`Layout`), and has a function that every
+rank calls with its shards of A and B; it returns the rank's shard of C. Shapes need not divide by anything.
+In the docstrings A, B and C stand for the bytes of the whole matrices; bytes are what a rank sends on average.
+
+Sources: Cannon's thesis (1969); van de Geijn and Watts, "SUMMA: scalable universal matrix multiplication
+algorithm" (1997); Solomonik and Demmel, "Communication-optimal parallel 2.5D matrix multiplication" (2011).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from course_lib.distributed.collectives import (
+    ring_all_gather,
+    ring_reduce_scatter,
+    tree_broadcast,
+    tree_reduce,
+)
+from course_lib.distributed.wire import Array, Wire
+
+Shape = tuple[int, int, int]  # M, K, N
+Cell = tuple[slice, slice]
+
+
+def cuts(length: int, parts: int) -> list[slice]:
+    """Return `parts` slices of a dimension that differ by one at most, the longer ones first."""
+    edges = [0, *np.cumsum([len(part) for part in np.array_split(range(length), parts)]).tolist()]
+    return [slice(begin, end) for begin, end in pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Who holds what: for each rank its part of A, of B, and of C."""
+
+    A: list[Cell]
+    B: list[Cell]
+    C: list[Cell]
+
+
+# -- one dimension: every rank has a band --------------------------------------------------------------------
+
+
+def row_layout(shape: Shape, ranks: int) -> Layout:
+    """Each rank has a band of rows of A, of B and of C."""
+    M, K, N = shape
+    return Layout(
+        [(band, slice(0, K)) for band in cuts(M, ranks)],
+        [(band, slice(0, N)) for band in cuts(K, ranks)],
+        [(band, slice(0, N)) for band in cuts(M, ranks)],
+    )
+
+
+def row(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
+    """Gather all of B; then the rows are each rank's own. Bytes: B (P − 1) / P; memory: all of B."""
+    bands = [np.empty((band.stop - band.start, shape[2]), B.dtype) for band in cuts(shape[1], wire.size)]
+    bands[wire.rank] = B
+    return A @ np.concatenate(ring_all_gather(wire, bands))  # (m, K) @ (K, N)
+
+
+def column_layout(shape: Shape, ranks: int) -> Layout:
+    """Each rank has a band of columns of A, of B and of C."""
+    M, K, N = shape
+    return Layout(
+        [(slice(0, M), band) for band in cuts(K, ranks)],
+        [(slice(0, K), band) for band in cuts(N, ranks)],
+        [(slice(0, M), band) for band in cuts(N, ranks)],
+    )
+
+
+def column(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
+    """Gather all of A; then the columns are each rank's own. Bytes: A (P − 1) / P; memory: all of A."""
+    bands = [np.empty((shape[0], band.stop - band.start), A.dtype) for band in cuts(shape[1], wire.size)]
+    bands[wire.rank] = A
+    return np.concatenate(ring_all_gather(wire, bands), axis=1) @ B  # (M, K) @ (K, n)
+
+
+def inner_layout(shape: Shape, ranks: int) -> Layout:
+    """Each rank has a band of columns of A and the same band of rows of B; of C a band of rows."""
+    M, K, N = shape
+    return Layout(
+        [(slice(0, M), band) for band in cuts(K, ranks)],
+        [(band, slice(0, N)) for band in cuts(K, ranks)],
+        [(band, slice(0, N)) for band in cuts(M, ranks)],
+    )
+
+
+def inner(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
+    """Multiply what one has, then add up over the ranks. Bytes: C (P − 1) / P; memory: all of C."""
+    part = A @ B  # (M, k) @ (k, N): a summand of all of C
+    return ring_reduce_scatter(wire, [part[band] for band in cuts(shape[0], wire.size)])
+
+
+# -- two dimensions: every rank has a block -----------------------------------------------------------------
+
+
+def grid(ranks: int) -> tuple[int, int]:
+    """Return rows and columns of the grid of ranks that is nearest to a square."""
+    rows = next(rows for rows in range(math.isqrt(ranks), 0, -1) if ranks % rows == 0)
+    return rows, ranks // rows
+
+
+def grid_layout(shape: Shape, ranks: int) -> Layout:
+    """Rank r = row * columns + column has a block of each matrix."""
+    M, K, N = shape
+    rows, columns = grid(ranks)
+    return Layout(
+        [(m, k) for m in cuts(M, rows) for k in cuts(K, columns)],
+        [(k, n) for k in cuts(K, rows) for n in cuts(N, columns)],
+        [(m, n) for m in cuts(M, rows) for n in cuts(N, columns)],
+    )
+
+
+def side_of(ranks: int) -> int:
+    """Return q of q² ranks. ValueError if they are no square."""
+    if math.isqrt(ranks) ** 2 != ranks:
+        raise ValueError(f"There are {ranks} ranks, but Cannon's grid is a square: 1, 4, 9, 16 …")
+    return math.isqrt(ranks)
+
+
+def square_layout(shape: Shape, ranks: int) -> Layout:
+    """A block of each matrix for each rank, of a grid that must be a square."""
+    side_of(ranks)
+    return grid_layout(shape, ranks)
+
+
+def panels(K: int, rows: int, columns: int, width: int | None = None) -> list[tuple[slice, int, int]]:
+    """Return the panels of K, each with the column of the grid that holds A's part and the row that holds B's.
+
+    A panel ends where a block of A or of B ends, or after `width`.
+    """
+    of_A, of_B = cuts(K, columns), cuts(K, rows)
+    edges = {0, K, *(k.stop for k in of_A), *(k.stop for k in of_B), *range(0, K, width or K or 1)}
+    ends = sorted(edges)
+    return [(slice(begin, end), _owner(of_A, begin), _owner(of_B, begin)) for begin, end in pairwise(ends)]
+
+
+def _owner(parts: list[slice], at: int) -> int:
+    return next(number for number, part in enumerate(parts) if part.start <= at < part.stop)
+
+
+def summa(
+    wire: Wire,
+    A: Array,
+    B: Array,
+    shape: Shape,
+    broadcast: Callable = tree_broadcast,
+    width: int | None = None,
+) -> Array:
+    """Panel by panel of K: its owners broadcast A's along the rows of the grid, B's along its columns.
+
+    Bytes: A (columns − 1) / P + B (rows − 1) / P; memory: three blocks and two panels.
+    """
+    rows, columns = grid(wire.size)
+    i, j = divmod(wire.rank, columns)
+    my_row = wire.among([i * columns + column for column in range(columns)])
+    my_column = wire.among([row * columns + j for row in range(rows)])
+    C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
+    first_A, first_B = cuts(shape[1], columns)[j].start, cuts(shape[1], rows)[i].start
+    for k, column, row in panels(shape[1], rows, columns, width):
+        a = np.empty((A.shape[0], k.stop - k.start), A.dtype)  # (m, k)
+        b = np.empty((k.stop - k.start, B.shape[1]), B.dtype)  # (k, n)
+        if column == j:
+            a = A[:, k.start - first_A : k.stop - first_A]
+        if row == i:
+            b = B[k.start - first_B : k.stop - first_B]
+        C += broadcast(my_row, a, column) @ broadcast(my_column, b, row)
+    return C
+
+
+def summa_pipelined(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
+    """The same, each panel passed on from neighbour to neighbour: the next follows before the last has it.
+
+    A broadcast by a tree costs log2 P steps for each panel; here all panels together cost as many as there
+    are panels and neighbours. Bytes and memory are SUMMA's.
+    """
+    return summa(wire, A, B, shape, pass_along, width=max(1, -(-shape[1] // (4 * grid(wire.size)[1]))))
+
+
+def pass_along(wire: Wire, x: Array, root: int = 0) -> Array:
+    """Return the root's x: each rank gets it from its left and gives it to its right. P − 1 steps."""
+    if wire.rank != root:
+        x = wire.receive(x, source=(wire.rank - 1) % wire.size)
+    if (wire.rank + 1) % wire.size != root:
+        wire.send(x, to=(wire.rank + 1) % wire.size)
+    return x
+
+
+def cannon(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
+    """Skew A's rows and B's columns, then shift: every rank always has two blocks that belong together.
+
+    P is a square, q² ranks. Bytes: (A + B) (q − 1) (1 + 1 / q) / P; memory: five blocks, and no broadcast.
+    """
+    return _shift_and_multiply(wire, A, B, shape, side_of(wire.size), range(side_of(wire.size)))
+
+
+def _shift_and_multiply(wire: Wire, A: Array, B: Array, shape: Shape, q: int, turns: range) -> Array:
+    """Multiply blocks k = i + j + turn for each turn, shifting A to the left and B up between them."""
+    i, j = divmod(wire.rank, q)
+    length = [part.stop - part.start for part in cuts(shape[1], q)]
+    C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
+    way = i + turns.start, j + turns.start  # how far A goes to the left and B goes up, first of all
+    for turn in turns:
+        k = length[(i + j + turn) % q]
+        A = _moved(wire, A, (A.shape[0], k), [i * q + (j - way[0]) % q, i * q + (j + way[0]) % q])
+        B = _moved(wire, B, (k, B.shape[1]), [(i - way[1]) % q * q + j, (i + way[1]) % q * q + j])
+        C += A @ B
+        way = 1, 1
+    return C
+
+
+def _moved(wire: Wire, block: Array, shape: tuple[int, int], to_and_source: list[int]) -> Array:
+    """Send one's block away and return what comes in its place; at home if that is where it goes."""
+    to, source = to_and_source
+    return block if to == wire.rank else wire.exchange(block, to, source, np.empty(shape, block.dtype))
+
+
+# -- copies: memory for bytes -------------------------------------------------------------------------------
+
+
+def layers_of(ranks: int) -> int:
+    """Return c, the copies of A and B that 2.5D keeps: P = c q² with the greatest c that is at most q."""
+    for layers in range(round(ranks ** (1 / 3)) + 1, 0, -1):
+        q = math.isqrt(ranks // layers)
+        if layers * q * q == ranks and layers <= q:
+            return layers
+    raise ValueError(
+        f"There are {ranks} ranks, but 2.5D needs c q² of them with c at most q, as 4, 8, 9, 16, 18 or 27."
+    )
+
+
+def layered_layout(shape: Shape, ranks: int) -> Layout:
+    """The first layer has a block of each matrix, the other layers have nothing yet."""
+    q2 = ranks // layers_of(ranks)
+    first, nothing = square_layout(shape, q2), [(slice(0, 0), slice(0, 0))] * (ranks - q2)
+    return Layout(first.A + nothing, first.B + nothing, first.C + nothing)
+
+
+def two_and_a_half(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
+    """Copy A and B to c layers, let each do its share of Cannon's shifts, and add up.
+
+    Bytes: ((A + B) (c − 1 + c (q − 1) / q + q − c) + C (c − 1)) / P; memory: c times Cannon's.
+    """
+    layers = layers_of(wire.size)
+    q = side_of(wire.size // layers)
+    layer, place = divmod(wire.rank, q * q)
+    cell = square_layout(shape, q * q)
+    copies = wire.among([at * q * q + place for at in range(layers)])
+    mine = wire.among(range(layer * q * q, (layer + 1) * q * q))
+    A = tree_broadcast(copies, A if layer == 0 else _empty(cell.A[place], A.dtype))
+    B = tree_broadcast(copies, B if layer == 0 else _empty(cell.B[place], B.dtype))
+    turns = cuts(q, layers)[layer]
+    C = _shift_and_multiply(mine, A, B, shape, q, range(turns.start, turns.stop))
+    return tree_reduce(copies, C) if layer == 0 else tree_reduce(copies, C)[:0, :0]
+
+
+def _empty(cell: Cell, dtype: np.dtype) -> Array:
+    return np.empty([part.stop - part.start for part in cell], dtype)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to multiply: who holds what, what a rank does, and the bytes that it sends on average."""
+
+    name: str
+    layout: Callable[[Shape, int], Layout]
+    multiply: Callable[[Wire, Array, Array, Shape], Array]
+    words: Callable[[Shape, int], float]  # elements that a rank sends, on average
+
+
+def _row_words(shape: Shape, P: int) -> float:
+    return shape[1] * shape[2] * (P - 1) / P
+
+
+def _column_words(shape: Shape, P: int) -> float:
+    return shape[0] * shape[1] * (P - 1) / P
+
+
+def _inner_words(shape: Shape, P: int) -> float:
+    return shape[0] * shape[2] * (P - 1) / P
+
+
+def _summa_words(shape: Shape, P: int) -> float:
+    M, K, N = shape
+    rows, columns = grid(P)
+    return (M * K * (columns - 1) + K * N * (rows - 1)) / P
+
+
+def _cannon_words(shape: Shape, P: int) -> float:
+    M, K, N = shape
+    q = side_of(P)
+    return (M * K + K * N) * (q - 1) * (1 + 1 / q) / P
+
+
+def _layered_words(shape: Shape, P: int) -> float:
+    M, K, N = shape
+    c = layers_of(P)
+    q = side_of(P // c)
+    return ((M * K + K * N) * (c - 1 + c * (q - 1) / q + q - c) + M * N * (c - 1)) / P
+
+
+ALGORITHMS = {
+    one.name: one
+    for one in (
+        Algorithm("row", row_layout, row, _row_words),
+        Algorithm("column", column_layout, column, _column_words),
+        Algorithm("inner", inner_layout, inner, _inner_words),
+        Algorithm("summa", grid_layout, summa, _summa_words),
+        Algorithm("summa-pipelined", grid_layout, summa_pipelined, _summa_words),
+        Algorithm("cannon", square_layout, cannon, _cannon_words),
+        Algorithm("2.5d", layered_layout, two_and_a_half, _layered_words),
+    )
+}
