@@ -2,7 +2,7 @@
 
 A is (M, K), B (K, N), C (M, N). Each algorithm says who holds what (`Layout`), and has a function that every
 rank calls with its shards of A and B; it returns the rank's shard of C. Shapes need not divide by anything.
-In the docstrings A, B and C stand for the bytes of the whole matrices; bytes are what a rank sends on average.
+In the docstrings A, B and C stand for the bytes of whole matrices; bytes are what a rank sends on average.
 
 Sources: Cannon's thesis (1969); van de Geijn and Watts, "SUMMA: scalable universal matrix multiplication
 algorithm" (1997); Solomonik and Demmel, "Communication-optimal parallel 2.5D matrix multiplication" (2011).
@@ -131,7 +131,7 @@ def square_layout(shape: Shape, ranks: int) -> Layout:
 
 
 def panels(K: int, rows: int, columns: int, width: int | None = None) -> list[tuple[slice, int, int]]:
-    """Return the panels of K, each with the column of the grid that holds A's part and the row that holds B's.
+    """Return the panels of K, each with the column of the grid that holds A's part and the row with B's.
 
     A panel ends where a block of A or of B ends, or after `width`.
     """
