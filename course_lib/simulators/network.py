@@ -7,8 +7,8 @@ The model is the one that is fitted in the chapter: a step takes alpha, and then
 needs for the bytes that cross it. Steps follow each other; the messages of one step share the links. It knows
 neither queues nor packets nor how a switch spreads flows over equal paths.
 
-Source of alpha and beta: Hockney, "The communication challenge for MPP" (1994); that messages of a step share a
-link: Thakur, Rabenseifner, Gropp (2005), section 3.
+Source of alpha and beta: Hockney, "The communication challenge for MPP" (1994); that messages of a step
+share a link: Thakur, Rabenseifner, Gropp (2005), section 3.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def islands(
     far: float = 50e9,
     alpha: float = 5e-6,
 ) -> Network:
-    """GPUs in islands: within one, links of `near` bytes a second; to all others each GPU has a card of `far`.
+    """GPUs in islands: links of `near` bytes a second within, and a card of `far` for each GPU.
 
     The defaults are what NVIDIA states for an H100 in one direction: NVLink 4 (450 GB/s) and InfiniBand NDR
     (400 Gbit/s).

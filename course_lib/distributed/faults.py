@@ -1,0 +1,137 @@
+"""What to do about hardware that fails: checksums that find and repair a wrong number, and checkpoints in time.
+
+Sources: Huang and Abraham, "Algorithm-based fault tolerance for matrix operations" (1984); Young, "A first order
+approximation to the optimum checkpoint interval" (1974); Daly, "A higher order estimate of the optimum
+checkpoint interval for restart dumps" (2006).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from course_lib import whole_files
+from course_lib.arguments import number, whole
+
+Array = np.ndarray
+
+# -- a wrong number -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A product after its checksums were compared: C, and the entries (i, j) that were repaired."""
+
+    C: Array
+    repaired: tuple[tuple[int, int], ...]
+
+
+def checksums(A: Array, B: Array) -> tuple[Array, Array]:
+    """Return what the columns and the rows of A B must add up to, (N,) and (M,), without computing A B."""
+    return A.sum(axis=0) @ B, A @ B.sum(axis=1)  # (K,) @ (K, N), (M, K) @ (K,)
+
+
+def tolerances(A: Array, B: Array, safety: float = 8.0) -> tuple[Array, Array]:
+    """Return how far rounding may take those sums apart: `safety` times the size of their random walk.
+
+    A sum of n roundings of size u |x| walks about sqrt(n) u |x| away; the worst case would be n u |x|.
+    """
+    (M, K), N = A.shape, B.shape[1]
+    u = np.finfo(A.dtype).eps / 2
+    size_A, size_B = np.abs(A), np.abs(B)
+    columns = safety * u * math.sqrt(K + M) * (size_A.sum(axis=0) @ size_B)
+    rows = safety * u * math.sqrt(K + N) * (size_A @ size_B.sum(axis=1))
+    return columns, rows
+
+
+def check_and_repair(A: Array, B: Array, C: Array, safety: float = 8.0) -> Checked:
+    """Compare C with the checksums of A B; where a row and a column disagree, compute that entry anew.
+
+    One wrong entry in a row or column is repaired. Raises ValueError when what is wrong cannot be told: rows
+    disagree, but no column does. What is smaller than rounding is not found.
+    """
+    of_columns, of_rows = checksums(A, B)
+    may_columns, may_rows = tolerances(A, B, safety)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off_columns = ~(np.abs(C.sum(axis=0) - of_columns) <= may_columns)  # also NaN
+        off_rows = ~(np.abs(C.sum(axis=1) - of_rows) <= may_rows)
+    wrong = [(int(i), int(j)) for i in np.flatnonzero(off_rows) for j in np.flatnonzero(off_columns)]
+    if not wrong and (off_rows.any() or off_columns.any()):
+        raise ValueError(
+            f"{off_rows.sum()} rows and {off_columns.sum()} columns disagree with their checksums: "
+            "that is no single wrong entry; multiply again."
+        )
+    repaired = C.copy()
+    for i, j in wrong:
+        repaired[i, j] = A[i] @ B[:, j]
+    return Checked(repaired, tuple(wrong))
+
+
+def flip(x: Array, at: tuple[int, int], bit: int) -> Array:
+    """Return a copy of x (float32 or float64) with one bit of one entry flipped; bit 0 is the last one."""
+    whole("bit", bit, least=0, most=8 * x.itemsize - 1)
+    flipped = x.copy()
+    flipped.view(f"u{x.itemsize}")[at] ^= np.array(1 << bit, f"u{x.itemsize}")
+    return flipped
+
+
+# -- a lost rank --------------------------------------------------------------------------------------------
+
+
+def multiply_tiles(A: Array, B: Array, tile: int, folder: Path | str) -> Array:
+    """Return A B, computed in bands of `tile` rows that are kept in `folder` as they come.
+
+    Who begins again with the same folder computes only what is missing: that is all there is to a checkpoint.
+    """
+    whole("tile", tile)
+    bands = []
+    for begin in range(0, A.shape[0], tile):
+        path = Path(folder) / f"rows-{begin}.npy"
+        if not path.exists():
+            saved = io.BytesIO()
+            np.save(saved, A[begin : begin + tile] @ B)  # (tile, N)
+            whole_files.write(path, saved.getvalue())
+        bands.append(np.load(path))
+    return np.concatenate(bands)
+
+
+def young_daly_s(checkpoint_s: float, mtbf_s: float) -> float:
+    """Return the interval between checkpoints that loses the least time: sqrt(2 checkpoint mtbf), in seconds.
+
+    Each interval pays one checkpoint; each failure loses half an interval. The sum is smallest where both
+    are equal. `mtbf_s` is the whole machine's mean time between failures: one rank's, divided by their number.
+    """
+    number("checkpoint_s", checkpoint_s, above=0)
+    number("mtbf_s", mtbf_s, above=0)
+    return math.sqrt(2 * checkpoint_s * mtbf_s)
+
+
+def overhead(interval_s: float, checkpoint_s: float, mtbf_s: float, restart_s: float = 0.0) -> float:
+    """Return the part of the time that is lost, to first order: checkpoints, redone work, restarts."""
+    return checkpoint_s / interval_s + (interval_s / 2 + restart_s) / mtbf_s
+
+
+def simulated_run(
+    work_s: float,
+    interval_s: float,
+    checkpoint_s: float,
+    mtbf_s: float,
+    restart_s: float = 0.0,
+    seed: int = 0,
+) -> float:
+    """Return how long a run of `work_s` takes when failures come at random (exponentially), in seconds."""
+    rng = np.random.default_rng(seed)
+    now = done = 0.0
+    failure = rng.exponential(mtbf_s)
+    while done < work_s:
+        end = now + min(interval_s, work_s - done) + checkpoint_s
+        if end <= failure:
+            done, now = min(work_s, done + interval_s), end
+        else:
+            now = failure + restart_s
+            failure = now + rng.exponential(mtbf_s)
+    return now
