@@ -1,7 +1,7 @@
-"""What to do about hardware that fails: checksums that find and repair a wrong number, and checkpoints in time.
+"""What to do about hardware that fails: checksums that find and repair a wrong number, checkpoints in time.
 
-Sources: Huang and Abraham, "Algorithm-based fault tolerance for matrix operations" (1984); Young, "A first order
-approximation to the optimum checkpoint interval" (1974); Daly, "A higher order estimate of the optimum
+Sources: Huang and Abraham, "Algorithm-based fault tolerance for matrix operations" (1984); Young, "A first
+order approximation to the optimum checkpoint interval" (1974); Daly, "A higher order estimate of the optimum
 checkpoint interval for restart dumps" (2006).
 """
 
@@ -103,7 +103,7 @@ def young_daly_s(checkpoint_s: float, mtbf_s: float) -> float:
     """Return the interval between checkpoints that loses the least time: sqrt(2 checkpoint mtbf), in seconds.
 
     Each interval pays one checkpoint; each failure loses half an interval. The sum is smallest where both
-    are equal. `mtbf_s` is the whole machine's mean time between failures: one rank's, divided by their number.
+    are equal. `mtbf_s` is the mean time between failures of all ranks: that of one, divided by their number.
     """
     number("checkpoint_s", checkpoint_s, above=0)
     number("mtbf_s", mtbf_s, above=0)
