@@ -265,10 +265,12 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)
 
 def _stand(path: Path) -> str:
     """Return where a rank stood at the time limit: "waited in recv (line 3 of skew)"; "" if it had ended."""
-    frames = [match.groupdict() for match in _FRAME.finditer(path.read_text())] if path.exists() else []
-    own = [number for number, frame in enumerate(frames) if frame["file"].endswith("distributed/rank.py")]
-    if not own:
+    text = path.read_text() if path.exists() else ""
+    main = next((part for part in text.split("\n\n") if " in enter\n" in part), "")  # of its threads
+    frames = [match.groupdict() for match in _FRAME.finditer(main)]
+    if not frames:
         return ""
+    own = [number for number, frame in enumerate(frames) if frame["name"] == "enter"]
     called = [frame for frame in frames[: own[0]] if "site-packages" not in frame["file"]]
     if not called:
         return "waited for the others to come or to leave"
