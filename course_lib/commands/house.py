@@ -31,6 +31,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "circles": "the rungs: kernels of matmul",
         "speech": "the talk's encoder",
         "fp8": "eight-bit products for Hopper",
+        "distributed": "products on many ranks, and what a network makes of them",
     },
     {"ladder": "the rungs, measured and ranked"},
     {"batched_ladder": "the same for batches"},

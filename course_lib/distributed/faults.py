@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedProduct:
     """A product after its checksums were compared: C, and the entries (i, j) that were repaired."""
 
     C: Array
@@ -48,7 +48,7 @@ def tolerances(A: Array, B: Array, safety: float = 8.0) -> tuple[Array, Array]:
     return columns, rows
 
 
-def check_and_repair(A: Array, B: Array, C: Array, safety: float = 8.0) -> Checked:
+def check_and_repair(A: Array, B: Array, C: Array, safety: float = 8.0) -> CheckedProduct:
     """Compare C with the checksums of A B; where a row and a column disagree, compute that entry anew.
 
     One wrong entry in a row or column is repaired. Raises ValueError when what is wrong cannot be told: rows
@@ -68,7 +68,7 @@ def check_and_repair(A: Array, B: Array, C: Array, safety: float = 8.0) -> Check
     repaired = C.copy()
     for i, j in wrong:
         repaired[i, j] = A[i] @ B[:, j]
-    return Checked(repaired, tuple(wrong))
+    return CheckedProduct(repaired, tuple(wrong))
 
 
 def flip(x: Array, at: tuple[int, int], bit: int) -> Array:

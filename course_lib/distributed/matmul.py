@@ -1,6 +1,6 @@
 """C = A B on P ranks that hold a shard of each matrix: what travels, and how much of it.
 
-A is (M, K), B (K, N), C (M, N). Each algorithm says who holds what (`Layout`), and has a function that every
+A is (M, K), B (K, N), C (M, N). Each algorithm says who holds what (`Shards`), and has a function that every
 rank calls with its shards of A and B; it returns the rank's shard of C. Shapes need not divide by anything.
 In the docstrings A, B and C stand for the bytes of whole matrices; bytes are what a rank sends on average.
 
@@ -36,7 +36,7 @@ def cuts(length: int, parts: int) -> list[slice]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Shards:
     """Who holds what: for each rank its part of A, of B, and of C."""
 
     A: list[Cell]
@@ -47,10 +47,10 @@ class Layout:
 # -- one dimension: every rank has a band --------------------------------------------------------------------
 
 
-def row_layout(shape: Shape, ranks: int) -> Layout:
+def row_layout(shape: Shape, ranks: int) -> Shards:
     """Each rank has a band of rows of A, of B and of C."""
     M, K, N = shape
-    return Layout(
+    return Shards(
         [(band, slice(0, K)) for band in cuts(M, ranks)],
         [(band, slice(0, N)) for band in cuts(K, ranks)],
         [(band, slice(0, N)) for band in cuts(M, ranks)],
@@ -64,10 +64,10 @@ def row(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     return A @ np.concatenate(ring_all_gather(wire, bands))  # (m, K) @ (K, N)
 
 
-def column_layout(shape: Shape, ranks: int) -> Layout:
+def column_layout(shape: Shape, ranks: int) -> Shards:
     """Each rank has a band of columns of A, of B and of C."""
     M, K, N = shape
-    return Layout(
+    return Shards(
         [(slice(0, M), band) for band in cuts(K, ranks)],
         [(slice(0, K), band) for band in cuts(N, ranks)],
         [(slice(0, M), band) for band in cuts(N, ranks)],
@@ -81,10 +81,10 @@ def column(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     return np.concatenate(ring_all_gather(wire, bands), axis=1) @ B  # (M, K) @ (K, n)
 
 
-def inner_layout(shape: Shape, ranks: int) -> Layout:
+def inner_layout(shape: Shape, ranks: int) -> Shards:
     """Each rank has a band of columns of A and the same band of rows of B; of C a band of rows."""
     M, K, N = shape
-    return Layout(
+    return Shards(
         [(slice(0, M), band) for band in cuts(K, ranks)],
         [(band, slice(0, N)) for band in cuts(K, ranks)],
         [(band, slice(0, N)) for band in cuts(M, ranks)],
@@ -106,11 +106,11 @@ def grid(ranks: int) -> tuple[int, int]:
     return rows, ranks // rows
 
 
-def grid_layout(shape: Shape, ranks: int) -> Layout:
+def grid_layout(shape: Shape, ranks: int) -> Shards:
     """Rank r = row * columns + column has a block of each matrix."""
     M, K, N = shape
     rows, columns = grid(ranks)
-    return Layout(
+    return Shards(
         [(m, k) for m in cuts(M, rows) for k in cuts(K, columns)],
         [(k, n) for k in cuts(K, rows) for n in cuts(N, columns)],
         [(m, n) for m in cuts(M, rows) for n in cuts(N, columns)],
@@ -124,7 +124,7 @@ def side_of(ranks: int) -> int:
     return math.isqrt(ranks)
 
 
-def square_layout(shape: Shape, ranks: int) -> Layout:
+def square_layout(shape: Shape, ranks: int) -> Shards:
     """A block of each matrix for each rank, of a grid that must be a square."""
     side_of(ranks)
     return grid_layout(shape, ranks)
@@ -235,11 +235,11 @@ def layers_of(ranks: int) -> int:
     )
 
 
-def layered_layout(shape: Shape, ranks: int) -> Layout:
+def layered_layout(shape: Shape, ranks: int) -> Shards:
     """The first layer has a block of each matrix, the other layers have nothing yet."""
     q2 = ranks // layers_of(ranks)
     first, nothing = square_layout(shape, q2), [(slice(0, 0), slice(0, 0))] * (ranks - q2)
-    return Layout(first.A + nothing, first.B + nothing, first.C + nothing)
+    return Shards(first.A + nothing, first.B + nothing, first.C + nothing)
 
 
 def two_and_a_half(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
@@ -269,9 +269,25 @@ class Algorithm:
     """One way to multiply: who holds what, what a rank does, and the bytes that it sends on average."""
 
     name: str
-    layout: Callable[[Shape, int], Layout]
+    layout: Callable[[Shape, int], Shards]
     multiply: Callable[[Wire, Array, Array, Shape], Array]
     words: Callable[[Shape, int], float]  # elements that a rank sends, on average
+
+
+def lower_bound(shape: Shape, ranks: int, memory: float) -> float:
+    """Return how many elements some rank must send or receive at least, if each can hold `memory` of them.
+
+    The greater of two. M K N / (2 sqrt(2) P sqrt(memory)) − memory, which memory makes smaller: Irony,
+    Toledo, Tiskin, "Communication lower bounds for distributed-memory matrix multiplication" (2004). And
+    3 (M K N / P)^(2/3) − (M K + K N + M N) / P, which no memory does, for shapes near a cube or many ranks:
+    Al Daas, Ballard, Grigori, Kumar, Rouse, "Tight memory-independent parallel matrix multiplication
+    communication lower bounds" (2022).
+    """
+    M, K, N = sorted(shape, reverse=True)
+    work, held = M * K * N / ranks, (M * K + K * N + M * N) / ranks
+    limited = work / (2 * math.sqrt(2) * math.sqrt(memory)) - memory
+    free = 3 * work ** (2 / 3) - held if ranks > M * K / N**2 else 0.0
+    return max(0.0, limited, free)
 
 
 def _row_words(shape: Shape, P: int) -> float:

@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class NetworkTimes:
     """How long each step took, all its repetitions together, and the link that held it up."""
 
     seconds_by_step: tuple[float, ...]
@@ -63,7 +63,7 @@ class Timeline:
         return sum(self.seconds_by_step)
 
 
-def timeline(network: Network, steps: Iterable[Step], order: Sequence[int] | None = None) -> Timeline:
+def timeline(network: Network, steps: Iterable[Step], order: Sequence[int] | None = None) -> NetworkTimes:
     """Return the time of each step. `order[rank]` is the place on the network where the rank runs.
 
     Raises ValueError for an order that is no permutation, and for ranks that the network does not have.
@@ -76,7 +76,7 @@ def timeline(network: Network, steps: Iterable[Step], order: Sequence[int] | Non
         worst = int(waits.argmax())
         seconds.append(step.times * (network.alpha + float(waits[worst])))
         busiest.append(network.names[worst] if load[worst] else "")
-    return Timeline(tuple(seconds), tuple(busiest))
+    return NetworkTimes(tuple(seconds), tuple(busiest))
 
 
 def loads(network: Network, steps: Iterable[Step], order: Sequence[int] | None = None) -> np.ndarray:

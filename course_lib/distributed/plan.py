@@ -1,0 +1,96 @@
+"""Unequal devices, and what a product costs: shares by speed, and the cheapest cluster that is in time.
+
+rows = shares(1000, speeds=[3.0, 1.0])                 # [slice(0, 750), slice(750, 1000)]
+plans((65536,) * 3, [offer], deadline_s=60)[0]         # the cheapest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from course_lib.arguments import number, whole
+from course_lib.distributed.schedules import PRODUCTS
+from course_lib.simulators.network import Network, timeline
+
+Shape = tuple[int, int, int]  # M, K, N
+
+
+def shares(length: int, speeds: Sequence[float]) -> list[slice]:
+    """Cut a dimension into parts proportional to the speeds of those who compute them.
+
+    The ideal is reached when all end together: length / sum(speeds). Rounding costs the slowest at most one.
+    """
+    for speed in speeds:
+        number("speed", speed, above=0)
+    edges = np.rint(whole("length", length, least=0) * np.cumsum([0, *speeds]) / sum(speeds)).astype(int)
+    return [slice(int(begin), int(end)) for begin, end in pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What can be hired: a rank's speed (FLOP/s), memory (bytes), price (per hour), and a network for P."""
+
+    name: str
+    flops: float
+    memory: float
+    price: float
+    network: Callable[[int], Network]
+    counts: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """One way to compute a product: with whom, how, and what that takes and costs. Seconds, bytes, money."""
+
+    offer: str
+    ranks: int
+    algorithm: str
+    compute_s: float
+    network_s: float
+    memory: float
+    cost: float
+
+    @property
+    def seconds(self) -> float:
+        """Computing, then the network: nothing is assumed to overlap."""
+        return self.compute_s + self.network_s
+
+
+def plans(shape: Shape, offers: Sequence[Offer], deadline_s: float, itemsize: int = 4) -> list[ClusterPlan]:
+    """Return the plans that fit into memory and end by the deadline, the cheapest first.
+
+    What is assumed: every rank reaches its offer's speed, computing and sending do not overlap, the matrices
+    are there already, time is paid by the second, and nothing fails.
+    """
+    number("deadline_s", deadline_s, above=0)
+    found = []
+    for offer in offers:
+        for ranks in offer.counts:
+            for algorithm in PRODUCTS if ranks > 1 else ("row",):
+                plan = _plan(shape, offer, ranks, algorithm, itemsize)
+                if plan.memory <= offer.memory and plan.seconds <= deadline_s:
+                    found.append(plan)
+    return sorted(found, key=lambda plan: plan.cost)
+
+
+def memory_words(shape: Shape, ranks: int, algorithm: str) -> float:
+    """Return how many elements a rank holds at once: its three shards, and what it has received."""
+    M, K, N = shape
+    shards = (M * K + K * N + M * N) / ranks
+    return (
+        shards
+        + {"row": K * N, "summa": (M * K + K * N) / ranks, "cannon": (M * K + K * N) / ranks}[algorithm]
+    )
+
+
+def _plan(shape: Shape, offer: Offer, ranks: int, algorithm: str, itemsize: int) -> ClusterPlan:
+    compute_s = 2 * shape[0] * shape[1] * shape[2] / ranks / offer.flops
+    network = offer.network(ranks)
+    network_s = timeline(network, PRODUCTS[algorithm](shape, ranks, itemsize)).seconds
+    cost = ranks * (compute_s + network_s) / 3600 * offer.price
+    memory = memory_words(shape, ranks, algorithm) * itemsize
+    return ClusterPlan(offer.name, ranks, algorithm, compute_s, network_s, memory, cost)
