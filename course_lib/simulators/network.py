@@ -29,7 +29,8 @@ Route = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 class Network:
     """Ranks, the directed links between them, and the way that a message takes.
 
-    `bandwidth` holds bytes a second for each link, `names` what it is called, `alpha` seconds of a step.
+    `bandwidth` holds bytes a second for each link, `names` what it is called, `alpha` seconds of a step;
+    `group` ranks stand together (in a rack, on an island, in a row of a grid).
     """
 
     name: str
@@ -38,6 +39,7 @@ class Network:
     bandwidth: np.ndarray  # (links,)
     alpha: float
     route: Route
+    group: int
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def tree(
     total = int(first[-1])
     bandwidth = np.concatenate([np.full(n, speed) for n, (_, speed) in zip(counts, levels, strict=True)])
     what = [
-        f"rank {at}" if size == 1 else f"group of {size}, {at}"
+        f"rank {at}" if size == 1 else f"ranks {at * size} to {min(ranks, (at + 1) * size) - 1}"
         for n, (size, _) in zip(counts, levels, strict=True)
         for at in range(n)
     ]
@@ -165,7 +167,9 @@ def tree(
         return np.concatenate(message), np.concatenate(link)
 
     names = tuple(f"{one}, up" for one in what) + tuple(f"{one}, down" for one in what)
-    return Network(name, ranks, names, np.concatenate([bandwidth, bandwidth]), alpha, route)
+    return Network(
+        name, ranks, names, np.concatenate([bandwidth, bandwidth]), alpha, route, sizes[0] if sizes else ranks
+    )
 
 
 def islands(
@@ -194,13 +198,13 @@ def islands(
         for way in ("out", "in")
         for at in range(ranks)
     )
-    return Network("islands", ranks, names, np.repeat([near, far], 2 * ranks), alpha, route)
+    return Network("islands", ranks, names, np.repeat([near, far], 2 * ranks), alpha, route, island)
 
 
 def ring(ranks: int, link: float = 1e9, alpha: float = 50e-6) -> Network:
     """Each rank has a link to either neighbour; a message goes the shorter way round."""
     network = torus(1, ranks, link, alpha)
-    return Network("ring", ranks, network.names, network.bandwidth, alpha, network.route)
+    return Network("ring", ranks, network.names, network.bandwidth, alpha, network.route, ranks)
 
 
 def torus(rows: int, columns: int, link: float = 1e9, alpha: float = 50e-6) -> Network:
@@ -235,7 +239,9 @@ def torus(rows: int, columns: int, link: float = 1e9, alpha: float = 50e-6) -> N
         return np.concatenate(message), np.concatenate(link)
 
     names = tuple(f"rank {at}, {way}" for way in ("right", "left", "down", "up") for at in range(ranks))
-    return Network(f"{rows} x {columns} torus", ranks, names, np.full(4 * ranks, float(link)), alpha, route)
+    return Network(
+        f"{rows} x {columns} torus", ranks, names, np.full(4 * ranks, float(link)), alpha, route, columns
+    )
 
 
 def _check(ranks: int, alpha: float, *bandwidths: float) -> None:

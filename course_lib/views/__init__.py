@@ -38,6 +38,7 @@ _VIEWS = {
     "log_mel_figure": "log_mel",
     "loop_orders": "strides strides_table walk",
     "machine_code": "assembly compare_assembly loop_costs",
+    "messages_on_network": "messages",
     "nine_circles": "course_map",
     "operators": "profile",
     "operators_on_roofline": "operators_roofline",

@@ -155,7 +155,7 @@ def test_a_step_waits_for_its_busiest_link():
         3 * (1e-3 + 4e-3)
     )  # own links; an uplink has one message of the same
     mixed = network.timeline(net, ring, order=[0, 4, 1, 5, 2, 6, 3, 7])
-    assert mixed.seconds == pytest.approx(3 * (1e-3 + 4 * 4e6 / 2e9)) and "group of 4" in mixed.busiest[0]
+    assert mixed.seconds == pytest.approx(3 * (1e-3 + 4 * 4e6 / 2e9)) and "ranks 0 to 3" in mixed.busiest[0]
     for order in ([0] * 8, [0, 1]):
         with pytest.raises(ValueError, match="each of the places 0 to 7"):
             network.timeline(net, ring, order)
