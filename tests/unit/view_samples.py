@@ -235,6 +235,11 @@ def _tables():
     return strassen.LEFT, strassen.RIGHT, strassen.INTO
 
 
+def _tree_on_racks():
+    network, schedules = course("simulators.network"), course("distributed.schedules")
+    return network.racks(8, 2), schedules.tree_all_reduce(8, 1 << 20)
+
+
 def _plans():
     plan = course("measure.scheduling").plan
     return [plan([5, 3, 3, 2, 2, 1], 3, policy) for policy in ("static", "longest")]
@@ -298,6 +303,7 @@ CALLS = {
     "memory": lambda v: v.memory([[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]),
     "miss_curves": lambda v: v.miss_curves({"ikj": misses("ikj"), "jki": misses("jki")}),
     "operators_roofline": lambda v: v.operators_roofline(cpu_profile(), peaks=peaks()),
+    "messages": lambda v: v.messages(*_tree_on_racks()),
     "pipeline": lambda v: v.pipeline(),
     "predict": lambda v: v.predict("How many?", unit="x"),
     "profile": lambda v: v.profile(PROFILE, beside=[{"name": "aten::mm", "self_us": 1.0, "percent": 3.0}]),
