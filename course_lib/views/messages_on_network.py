@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_RANKS, MOST_STEPS = 64, 200
 RADIUS, APART = 15.0, 46.0  # of a rank's disc, and between neighbours
+LETTER = 7.6  # mean width of a letter
 STILL = 6  # frames of the still twin
 
 
@@ -47,7 +48,9 @@ class MessageSteps(Steps):
         self.times = timeline(network, self.steps, order)
         self.last = len(self.steps)
         self._is_grid = "torus" in network.name
-        self._where, self._size = _positions(network, self._is_grid)
+        self._where, (width, height) = _positions(network, self._is_grid)
+        widest = max(len(words) for step in range(self.last + 1) for words in self.said(step))
+        self._size = max(width, LETTER * widest + 28), height  # the same for all frames
         worst = max(self.times.seconds_by_step)
         slow = self.next_where(lambda at: at > 0 and self.times.seconds_by_step[at - 1] == worst)
         super().__init__({"slowest step »": ("Go to the next of the slowest steps", slow)})
@@ -66,8 +69,7 @@ class MessageSteps(Steps):
         said = self.said(step)
         for line, words in enumerate(said):
             on.write(14, height + 20 + 19 * line, words, size=13.5, bold=line == 0)
-        full = max(width, 7.6 * max(map(len, said)) + 28)
-        return on.svg(full, height + 24 + 19 * len(said), ". ".join(said))
+        return on.svg(width, height + 24 + 19 * 3, ". ".join(said))
 
     def said(self, step: int) -> list[str]:
         """Return what a step is, in two or three lines of words."""
