@@ -131,16 +131,13 @@ def speedups(
     """Time run(t), the same work on t threads, for each t, in turns.
 
     `run` must itself use t threads: threads of its own, or numba.set_num_threads(t). Counts beyond the cores
-    of this process are measured too (oversubscription), as far as `run` can use so many, but are no part of
-    the fit. Numba cannot by itself: it takes at most NUMBA_NUM_THREADS, which are the cores of this process
-    unless the environment says otherwise before Numba is imported. Raises ValueError with a sentence where
-    `run` refuses a count beyond the cores with a ValueError; whatever else `run` raises is raised here.
+    of this process are measured too (oversubscription), but are no part of the fit.
     """
     counts = _counts(threads)
     if not callable(run):
         raise TypeError(f"run is {run!r}, but it must be a function that is called with a number of threads.")
     names = {p: f"{p} thread{'s' if p > 1 else ''}" for p in counts}
-    functions = {names[p]: partial(_on, run, p) for p in counts}
+    functions = {names[p]: partial(run, p) for p in counts}
     comparison = compare(functions, threads=max(counts), budget_s=budget_s, max_error=False, progress=False)
     rows = {p: comparison.row(names[p]) for p in counts}
     return Speedups(
@@ -149,21 +146,6 @@ def speedups(
         cores=hardware.cores(),
         comparison=comparison,
     )
-
-
-def _on(run: Callable[[int], Any], p: int) -> Any:
-    """Return run(p); more threads than cores are not refused without saying what to do."""
-    try:
-        return run(p)
-    except ValueError as problem:
-        cores = hardware.cores()
-        if p <= cores:
-            raise
-        raise ValueError(
-            f"run({p}) does not take {p} threads ({str(problem).rstrip('.')}), and this process has {cores} "
-            f"core{'s' * (cores > 1)}: leave out the counts above {cores}, or, if run uses Numba, set "
-            f"NUMBA_NUM_THREADS={p} in the environment before Python starts."
-        ) from problem
 
 
 def _relative_error(row: TimedRow) -> float:

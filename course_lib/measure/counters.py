@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.arguments import is_whole, one_of, refusal, whole
+from course_lib.arguments import is_whole, refusal, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison
 from course_lib.measure.table import Shown, Table, digits
@@ -27,9 +27,7 @@ from course_lib.measure.timing import compare
 CALL_S = 4e-3  # one thread alone counts so long in a call: starting two threads costs a hundredth of it
 TOGETHER = 0.6  # threads that run at once less than this, on average, had no core each
 MOST_THREADS = 64
-MOST_TIMES = (
-    100_000_000  # of all threads: seconds where they fight over a line, and nothing can interrupt them
-)
+MOST_TIMES = 100_000_000  # of all threads: seconds where they fight over a line, and nothing stops them
 WORD_BYTES = 8
 STRIDES = (8, 64, 128)
 PAGE_BYTES = 4096
@@ -44,7 +42,6 @@ class Counting:
     """Private counters at several distances, timed against each other."""
 
     threads: int
-    kind: str  # "plain" or "atomic"
     strides: tuple[int, ...]  # bytes from one thread's counter to the next
     times: int  # increments of each thread in one call
     comparison: Comparison | None  # a row for each stride; None where there is one core only
@@ -97,27 +94,25 @@ class OneTotal(Shown):
 def false_sharing(
     threads: int | None = None,
     strides: Sequence[int] = STRIDES,
-    kind: str = "atomic",
     *,
     budget_s: float = 2.0,
 ) -> Counting:
     """Time threads that count in private counters `strides` bytes apart; the widest is the baseline.
 
-    `threads` None: one for each core this process may use, at most 4. `kind` is "atomic" (an atomic
-    increment: the core must own the line for each) or "plain" (load, add, store: stores wait in the core's
-    store buffer and it reads them from there, so one visit of the line serves many, and sharing may cost
-    little). In a call a thread does as many increments as it does in 4 ms alone.
-    Raises ValueError for strides that are no multiples of 8 bytes.
+    `threads` None: one for each core this process may use, at most 4. Increments are atomic: the core must
+    own the line for each. (With load, add and store the stores wait in the core's store buffer and it reads
+    them from there, so one visit of the line serves many.) In a call a thread does as many increments as it
+    does in 4 ms alone. Raises ValueError for strides that are no multiples of 8 bytes.
     """
     cores = hardware.cores()
     threads = min(cores, 4) if threads is None else threads
-    strides = _checked(threads, strides, kind)
+    strides = _checked(threads, strides)
     if cores < 2 or threads < 2:
         why = ONE_CORE if cores < 2 else "One thread has nobody to share a line with: ask for two or more."
-        return Counting(threads, kind, strides, 0, None, why)
-    times = _times(kind)
+        return Counting(threads, strides, 0, None, why)
+    times = _times()
     with _Team(threads) as team:
-        runs = {name_of(stride): team.counting(kind, stride, times) for stride in strides}
+        runs = {name_of(stride): team.counting("atomic", stride, times) for stride in strides}
         comparison = compare(
             runs, baseline=name_of(max(strides)), threads=threads, budget_s=budget_s, progress=False
         )
@@ -125,7 +120,7 @@ def false_sharing(
     if at_once < TOGETHER * threads:
         ran = f"on average only {digits(at_once, 2)} of {threads} threads ran at once"
         comparison = comparison.called_held(f"This machine was busy: {ran}. Run the cell again.")
-    return Counting(threads, kind, strides, times, comparison, "", at_once)
+    return Counting(threads, strides, times, comparison, "", at_once)
 
 
 def one_total(threads: int = 2, times: int = 2_000_000, *, budget_s: float = 2.0) -> OneTotal:
@@ -211,14 +206,14 @@ def page_aligned(words: int) -> np.ndarray:
     return room[start : start + words * WORD_BYTES].view(np.int64)
 
 
-def _times(kind: str) -> int:
+def _times() -> int:
     """Return how many increments one thread does in CALL_S."""
-    from course_lib.measure.counting_loops import LOOPS
+    from course_lib.measure.counting_loops import atomic
 
     memory = page_aligned(1)
     times = 20_000
     while True:
-        took = min(_seconds(LOOPS[kind], memory, times) for _ in range(5))
+        took = min(_seconds(atomic, memory, times) for _ in range(5))
         if took > CALL_S / 8:
             return max(1, int(times * CALL_S / took))
         times *= 2
@@ -230,9 +225,8 @@ def _seconds(loop: Callable, memory: np.ndarray, times: int) -> float:
     return time.perf_counter() - start
 
 
-def _checked(threads: int, strides: Sequence[int], kind: str) -> tuple[int, ...]:
+def _checked(threads: int, strides: Sequence[int]) -> tuple[int, ...]:
     whole("threads", threads, most=MOST_THREADS)
-    one_of("kind", kind, ("plain", "atomic"))
     strides = tuple(strides)
     if not strides or not all(is_whole(n) and n in range(0, PAGE_BYTES + 1, WORD_BYTES) for n in strides):
         wanted = f"one distance or more, each a multiple of 8 bytes up to {PAGE_BYTES}, for example (8, 64)"

@@ -1,16 +1,16 @@
 """Work items of unequal length on several threads: who does which, planned, and as it really happened.
 
     plan(costs, threads=2, policy="guided")           from known costs: pure arithmetic
-    timeline = schedule(items, run, threads=2, policy="dynamic", chunk=1)      measured
+    timeline = schedule(items, run, threads=2, policy="dynamic")      measured
 
 `run(item)` should release the interpreter's lock (a Numba function with nogil=True, NumPy), else the threads
 take turns, and take a millisecond or more, else Python's own time for handing out is what is measured.
 Policies, as OpenMP defines them (OpenMP API 5.2, "schedule clause"), and one more:
 
     static    each thread gets one contiguous part, decided beforehand; parts differ by one item at most
-    cyclic    schedule(static, chunk): chunks dealt out like cards, round robin
-    dynamic   whoever is free takes the next chunk
-    guided    like dynamic, with shrinking chunks: items left / threads, rounded up, at least `chunk`
+    cyclic    schedule(static, 1): dealt out like cards, round robin
+    dynamic   whoever is free takes the next item
+    guided    like dynamic, with shrinking chunks: items left / threads, rounded up
     longest   dynamic, the longest item first; needs the costs (LPT; Graham 1969, "Bounds on multiprocessing
               timing anomalies": never more than 4/3 - 1/(3 threads) of the optimum)
 """
@@ -20,8 +20,9 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from course_lib.arguments import number, one_of, whole
@@ -30,7 +31,6 @@ from course_lib.measure.table import Shown, Table, seconds_in_words
 POLICIES = ("static", "cyclic", "dynamic", "guided", "longest")
 MOST_THREADS = 64
 LARGEST_EXACT = 16  # items whose best distribution is found by trying
-GRACE_S = 0.5  # an item may go on so long after the shortest time limit
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,8 @@ class Timeline(Shown):
     """Who did what and when. Times in seconds (of a plan: in the unit of its costs)."""
 
     policy: str
-    chunk: int
     threads: int
     bars: tuple[Bar, ...]  # in the order of their starts
-    items: int  # how many there were
-    ended: str  # "done", or why items were left
     measured: bool  # False: a plan
 
     @property
@@ -84,20 +81,6 @@ class Timeline(Shown):
         return max(sum(lengths) / self.threads, max(lengths)) if lengths else 0.0
 
     @property
-    def assignment(self) -> tuple[tuple[int, ...], ...]:
-        """The items of each thread, in the order they were done."""
-        return tuple(tuple(bar.item for bar in self.of(thread)) for thread in range(self.threads))
-
-    @property
-    def name(self) -> str:
-        """The policy with its chunk, unless that is 1: "dynamic, chunk 4"."""
-        return (
-            self.policy
-            if self.policy == "static" or self.chunk == 1
-            else f"{self.policy}, chunk {self.chunk}"
-        )
-
-    @property
     def without_cpu(self) -> float:
         """The part of the busy time in which the threads had no CPU: other programs ran, or there are few."""
         busy = sum(self.busy)
@@ -124,56 +107,46 @@ class Timeline(Shown):
             rows.append((*cells, *([say(waited)] * self.measured)))
         columns = ("", "items", "busy", "idle", "busy share", *(["of busy: no CPU"] * self.measured))
         over = 100 * (self.makespan / self.bound - 1) if self.bound else 0.0
-        notes = [
-            f"{self.name}: makespan {say(self.makespan)}, {over:.0f} % above the bound {say(self.bound)}; "
+        note = (
+            f"{self.policy}: makespan {say(self.makespan)}, {over:.0f} % above the bound {say(self.bound)}; "
             f"busiest thread / mean {self.imbalance:.2f}."
-        ]
-        notes += [self.ended] if self.ended != "done" else []
-        return Table(columns, tuple(rows), notes=tuple(notes))
+        )
+        return Table(columns, tuple(rows), notes=(note,))
 
 
 # -- who takes what ----------------------------------------------------------------------------------------
 
 
 class Hand:
-    """Hands out chunks of item numbers by a policy: `take(thread)` returns the next, [] when none is left."""
+    """Hands out item numbers by a policy: `take(thread)` returns the next ones, [] when none is left."""
 
-    def __init__(self, order: Sequence[int], threads: int, policy: str, chunk: int) -> None:
-        self._order = list(order)
-        self._threads, self._policy, self._chunk = threads, policy, chunk
-        self._next = 0
-        self._dealt = [self._deal(thread) for thread in range(threads)]
-
-    def _deal(self, thread: int) -> Iterator[list[int]]:
-        """Yield what is decided beforehand."""
-        count, threads = len(self._order), self._threads
-        if self._policy == "static":
-            small, larger = divmod(count, threads)
-            start = thread * small + min(thread, larger)
-            yield self._order[start : start + small + (thread < larger)]
-        elif self._policy == "cyclic":
-            for start in range(thread * self._chunk, count, threads * self._chunk):
-                yield self._order[start : start + self._chunk]
+    def __init__(self, order: Sequence[int], threads: int, policy: str) -> None:
+        self._left, self._threads, self._policy = list(order), threads, policy
+        self._dealt: list[list[int]] = [[] for _ in range(threads)]  # what is decided beforehand
+        if policy in ("static", "cyclic"):
+            small, larger = divmod(len(order), threads)
+            ends = [thread * small + min(thread, larger) for thread in range(threads + 1)]
+            parts = [slice(*pair) for pair in pairwise(ends)]
+            if policy == "cyclic":
+                parts = [slice(thread, None, threads) for thread in range(threads)]
+            self._dealt, self._left = [self._left[part] for part in parts], []
 
     def take(self, thread: int) -> list[int]:
         """Return the item numbers that the thread does next."""
-        if self._policy in ("static", "cyclic"):
-            return next(self._dealt[thread], [])
-        left = len(self._order) - self._next
-        size = max(self._chunk, -(-left // self._threads)) if self._policy == "guided" else self._chunk
-        taken = self._order[self._next : self._next + size]
-        self._next += len(taken)
-        return taken
+        dealt, self._dealt[thread] = self._dealt[thread], []
+        size = -(-len(self._left) // self._threads) if self._policy == "guided" else 1
+        taken, self._left = self._left[:size], self._left[size:]
+        return dealt or taken
 
 
-def plan(costs: Sequence[float], threads: int, policy: str = "dynamic", chunk: int = 1) -> Timeline:
+def plan(costs: Sequence[float], threads: int, policy: str = "dynamic") -> Timeline:
     """Return what happens if item i takes exactly costs[i] and handing out takes no time.
 
     Times are in the unit of the costs. Raises ValueError for numbers that make no sense.
     """
     costs = _checked_costs(costs)
-    _check(threads, policy, chunk)
-    hand = Hand(_order(range(len(costs)), policy, costs), threads, policy, chunk)
+    _check(threads, policy)
+    hand = Hand(_order(range(len(costs)), policy, costs), threads, policy)
     free = [(0.0, thread) for thread in range(threads)]  # when each thread is free; of equals the first
     bars = []
     while free:
@@ -185,7 +158,7 @@ def plan(costs: Sequence[float], threads: int, policy: str = "dynamic", chunk: i
         if taken:
             heapq.heappush(free, (now, thread))
     bars.sort(key=lambda bar: (bar.start, bar.thread))
-    return Timeline(policy, chunk, threads, tuple(bars), len(costs), "done", measured=False)
+    return Timeline(policy, threads, tuple(bars), measured=False)
 
 
 def best_makespan(costs: Sequence[float], threads: int) -> tuple[float, bool]:
@@ -196,7 +169,7 @@ def best_makespan(costs: Sequence[float], threads: int) -> tuple[float, bool]:
     larger of total / threads and the longest item.
     """
     costs = sorted(_checked_costs(costs), reverse=True)
-    _check(threads, "dynamic", 1)
+    _check(threads, "dynamic")
     if not costs:
         return 0.0, True
     bound = max(sum(costs) / threads, costs[0])
@@ -234,27 +207,22 @@ def schedule(
     run: Callable[[Any], Any],
     threads: int,
     policy: str = "dynamic",
-    chunk: int = 1,
     *,
     costs: Sequence[float] | None = None,
-    time_limit_s: float = 20.0,
 ) -> Timeline:
     """Do run(item) for every item on `threads` threads and return the measured timeline.
 
     `costs` (any unit) are needed by the policy "longest". What run raises is raised here, after the other
-    threads have finished the item they were at. At the time limit no more items are handed out and the
-    timeline's `ended` says so. TimeoutError is raised if an item itself goes on for as long again, half a
-    second at least (its thread is left behind: a thread cannot be ended from outside).
+    threads have finished the item they were at.
     """
     items = list(items)
-    _check(threads, policy, chunk)
+    _check(threads, policy)
     if not callable(run):
         raise TypeError(f"run is {run!r}, but it must be a function that is called with an item.")
-    number("time_limit_s", time_limit_s, above=0, most=10**6)
     weights = None if costs is None else _checked_costs(costs)
     if weights is not None and len(weights) != len(items):
         raise ValueError(f"There are {len(weights)} costs for {len(items)} items: one each is needed.")
-    hand = Hand(_order(range(len(items)), policy, weights), threads, policy, chunk)
+    hand = Hand(_order(range(len(items)), policy, weights), threads, policy)
     bars: list[Bar] = []
     problems: list[BaseException] = []
     start, go, stop, one_at_a_time = 0, threading.Event(), threading.Event(), threading.Lock()
@@ -289,32 +257,14 @@ def schedule(
     start = time.perf_counter_ns()
     go.set()
     try:
-        is_late = bool(_still_at_work(team, time_limit_s))
+        for thread in team:
+            thread.join()
     finally:  # also when the learner interrupts the cell
         stop.set()
-    late = _still_at_work(team, max(time_limit_s, GRACE_S))
     if problems:
         raise problems[0]
-    if late:
-        raise TimeoutError(
-            f"Thread {late[0]} is still at one item long after the time limit of {time_limit_s:g} s: check "
-            "that item for a loop that does not end."
-        )
     bars.sort(key=lambda bar: (bar.start, bar.thread))
-    left = len(items) - len(bars)
-    ended = f"The time limit of {time_limit_s:g} s was reached: {left} items of {len(items)} left."
-    is_over = is_late and left
-    return Timeline(
-        policy, chunk, threads, tuple(bars), len(items), ended if is_over else "done", measured=True
-    )
-
-
-def _still_at_work(team: Sequence[threading.Thread], seconds: float) -> list[int]:
-    """Wait so long for threads to end and return the numbers of those that have not."""
-    until = time.monotonic() + seconds
-    for thread in team:
-        thread.join(max(0.0, until - time.monotonic()))
-    return [number for number, thread in enumerate(team) if thread.is_alive()]
+    return Timeline(policy, threads, tuple(bars), measured=True)
 
 
 # -- what is asked -----------------------------------------------------------------------------------------
@@ -334,7 +284,6 @@ def _checked_costs(costs: Sequence[float]) -> list[float]:
     return [number("a cost", float(cost), least=0) for cost in costs]
 
 
-def _check(threads: int, policy: str, chunk: int) -> None:
+def _check(threads: int, policy: str) -> None:
     whole("threads", threads, most=MOST_THREADS)
     one_of("policy", policy, POLICIES)
-    whole("chunk", chunk)

@@ -39,9 +39,7 @@ def false_sharing(counting: Counting) -> Picture:
     from course_lib.simulators import coherence
 
     results = [
-        coherence.simulate(
-            coherence.counters(max(2, counting.threads), SIMULATED, stride, 1, counting.kind == "atomic")
-        )
+        coherence.simulate(coherence.counters(max(2, counting.threads), SIMULATED, stride, locked=True))
         for stride in counting.strides
     ]
     increments = max(2, counting.threads) * SIMULATED
@@ -107,12 +105,7 @@ def _finding(counting: Counting, misses: Sequence[float]) -> str:
     if not row.differs and ratio >= 1.3:
         return f"Counters {near} bytes apart: {said}; too noisy to tell what it costs, so run the cell again"
     if not row.differs or ratio < 1.1:
-        return (
-            f"Counters {near} bytes apart: {said} in the worst case, yet the time is {times(ratio)}: "
-            "the store buffer hides it"
-            if counting.kind == "plain"
-            else f"Counters {near} bytes apart: {said} in the simulator, but no cost measured here"
-        )
+        return f"Counters {near} bytes apart: {said} in the simulator, but no cost measured here"
     took = times(ratio)
     if not row.ratio_high <= TOO_WIDE * row.ratio_low:  # the verdict says no single number then, either
         took = f"{times(row.ratio_low)} to {times(row.ratio_high)}"

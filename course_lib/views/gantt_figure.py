@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_lib import theme
@@ -22,63 +22,43 @@ CAUTION = 0.2  # and from this on the finding above all charts is doubted
 IDLE_SHOWN = 0.09  # of the axis: a shorter wait has no room for its label
 
 
-def gantt(timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline]) -> Picture:
+def gantt(timelines: Sequence[Timeline]) -> Picture:
     """Draw timelines beneath each other on one time axis, a row per thread, a bar per item.
 
-    `timelines` are measured (`scheduling.schedule`) or planned (`scheduling.plan`); the keys of a dict name
-    them. The dashed line is the bound that no distribution of the same items can beat; idle time is labelled.
+    All are measured (`scheduling.schedule`) or all planned (`scheduling.plan`). The dashed line is the bound
+    that no distribution of the same items can beat; idle time is labelled.
     """
-    named = _named(timelines)
-    first = next(iter(named.values()))
-    is_measured = first.measured
-    if any(one.measured != is_measured for one in named.values()):
-        raise ValueError(
-            "Some timelines are measured and some are plans: draw them apart, their units differ."
-        )
+    is_measured = timelines[0].measured
     scale, unit = 1.0, "units of the costs"
     if is_measured:
-        scale, unit = (1e3, "ms") if max(one.makespan for one in named.values()) < 1 else (1.0, "s")
-    said = _finding(named)
-    if is_measured and max(one.without_cpu for one in named.values()) > CAUTION:
+        scale, unit = (1e3, "ms") if max(one.makespan for one in timelines) < 1 else (1.0, "s")
+    said = _finding(timelines)
+    if is_measured and max(one.without_cpu for one in timelines) > CAUTION:
         said += " – but the threads often had no CPU: other programs run here"
-    rows = sum(one.threads for one in named.values())
-    with theme.figure(8.8, 1.3 + 0.34 * rows + 0.62 * len(named)) as fig:
-        heights = [one.threads + 0.8 for one in named.values()]
+    rows = sum(one.threads for one in timelines)
+    with theme.figure(8.8, 1.3 + 0.34 * rows + 0.62 * len(timelines)) as fig:
+        heights = [one.threads + 0.8 for one in timelines]
         every = stacked(fig, heights)
-        end = max(max(one.makespan, one.bound) for one in named.values()) * scale
+        end = max(max(one.makespan, one.bound) for one in timelines) * scale
         every[0].set_xlim(0, 1.02 * end if end else 1)
-        for axes, (name, timeline) in zip(every, named.items(), strict=True):
-            _draw(axes, name, timeline, scale, unit if is_measured else "")
+        for axes, timeline in zip(every, timelines, strict=True):
+            _draw(axes, timeline, scale, unit if is_measured else "")
         every[-1].set_xlabel(f"time ({unit})" if is_measured else f"planned time ({unit})")
         headline(fig, said, 80)
         fig.draw_without_rendering()
-        for axes, timeline in zip(every, named.values(), strict=True):
+        for axes, timeline in zip(every, timelines, strict=True):
             _number(axes, timeline, scale)
         parts = []
-        for name, one in named.items():
+        for one in timelines:
             shares = ", ".join(f"{100 * share:.0f} %" for share in one.busy_fraction)
             parts.append(
-                f"{name}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the bound is "
+                f"{one.policy}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the bound is "
                 f"{digits(one.bound * scale)}, threads busy {shares} of the time"
             )
         return Picture.of(fig, f"Gantt chart, a row per thread. {said}. {'; '.join(parts)}.")
 
 
-def _named(timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline]) -> dict[str, Timeline]:
-    named: dict[str, Timeline] = {}
-    if isinstance(timelines, Mapping):
-        named |= timelines
-    else:
-        for one in [timelines] if hasattr(timelines, "bars") else timelines:
-            named[one.name if one.name not in named else f"{one.name} ({len(named) + 1})"] = one
-    if not named or not all(hasattr(one, "bars") for one in named.values()):
-        raise ValueError(
-            "There is no timeline to draw: pass what scheduling.schedule or scheduling.plan returned."
-        )
-    return named
-
-
-def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) -> None:
+def _draw(axes: Axes, timeline: Timeline, scale: float, unit: str) -> None:
     for order, bar in enumerate(timeline.bars):
         in_thread = sum(other.thread == bar.thread for other in timeline.bars[:order])
         colour = PINK if (bar.thread + in_thread) % 2 == 0 else VIOLET
@@ -94,12 +74,11 @@ def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) ->
     axes.grid(visible=False, axis="y")
     axes.set_axisbelow(True)
     over = 100 * (timeline.makespan / timeline.bound - 1) if timeline.bound else 0.0
-    ended = "" if timeline.ended == "done" else "  – stopped at the time limit"
     done = f"{digits(timeline.makespan * scale)} {unit}".strip()
     starved = ""
     if timeline.measured and timeline.without_cpu > STARVED:
         starved = f"; no CPU for {100 * timeline.without_cpu:.0f} % of the work"
-    axes.set_title(f"{name}: done at {done}, {over:.0f} % after the bound{starved}{ended}", fontsize=10.5)
+    axes.set_title(f"{timeline.policy}: done at {done}, {over:.0f} % after the bound{starved}", fontsize=10.5)
 
 
 def _label_idle(axes: Axes, timeline: Timeline, scale: float, unit: str) -> None:
@@ -123,14 +102,14 @@ def _number(axes: Axes, timeline: Timeline, scale: float) -> None:
             centred(axes, (bar.start + bar.end) / 2 * scale, bar.thread, bar.item, ground, fontsize=8)
 
 
-def _finding(named: Mapping[str, Timeline]) -> str:
-    if len(named) == 1:
-        ((name, one),) = named.items()
+def _finding(timelines: Sequence[Timeline]) -> str:
+    if len(timelines) == 1:
+        one = timelines[0]
         over = 100 * (one.makespan / one.bound - 1) if one.bound else 0.0
-        return f"{name}: {over:.0f} % longer than the bound"
-    best = min(named, key=lambda name: named[name].makespan)
-    worst = max(named, key=lambda name: named[name].makespan)
-    ratio = named[worst].makespan / named[best].makespan if named[best].makespan else 1.0
+        return f"{one.policy}: {over:.0f} % longer than the bound"
+    best = min(timelines, key=lambda one: one.makespan)
+    worst = max(timelines, key=lambda one: one.makespan)
+    ratio = worst.makespan / best.makespan if best.makespan else 1.0
     if ratio < 1.05:
         return "All distributions of these items take the same time, within 5 %"
-    return f"The same items take {ratio:.2f}x as long with “{worst}” as with “{best}”"
+    return f"The same items take {ratio:.2f}x as long with “{worst.policy}” as with “{best.policy}”"

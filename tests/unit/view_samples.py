@@ -55,7 +55,7 @@ def sped_up():
     return course("measure.amdahl").Speedups({1: 1.0, 2: 0.6}, {}, 2, None)
 
 
-def counted(near_ratio=8.0, at_once=2.0, kind="atomic", scatter=0.03):
+def counted(near_ratio=8.0, at_once=2.0, scatter=0.03):
     """Private counters 8 bytes apart that take `near_ratio` as long as 64 bytes apart."""
     from course_lib.measure.comparison import Comparison, Conditions, TimedRow
     from course_lib.measure.counters import Counting
@@ -70,7 +70,7 @@ def counted(near_ratio=8.0, at_once=2.0, kind="atomic", scatter=0.03):
     )
     held = "" if at_once > 1.2 else f"Busy: only {at_once} of 2 threads ran at once."
     how = Conditions((), None, "wall", "", 20, 1e-3, "certain enough", 0.03, 0.02, False, 1.0, (), held=held)
-    return Counting(2, kind, (8, 64), 1000, Comparison(rows, "64 B apart", 2, "", (), how), "", at_once)
+    return Counting(2, (8, 64), 1000, Comparison(rows, "64 B apart", 2, "", (), how), "", at_once)
 
 
 @cache
