@@ -112,16 +112,6 @@ class Comparison:
         widths[self.baseline] = min(widths.values())  # in all ratios: if it scatters, so do all
         return tuple(name for name in names if widths[name] > TELLING)
 
-    @property
-    def ratio(self) -> float:
-        """The time of the other function over the time of the baseline, when there are exactly two."""
-        if len(self.rows) != 2:
-            raise ValueError(
-                f"A single ratio needs two functions, and this comparison has {len(self.rows)}: "
-                f"ask for one with row(name).ratio."
-            )
-        return next(row for row in self.rows if row.name != self.baseline).ratio
-
     def ranking(self) -> list[str]:
         """Return the names, fastest first."""
         return [row.name for row in sorted(self.rows, key=lambda row: row.seconds)]
@@ -179,14 +169,12 @@ class Comparison:
             legend.append(f"max error: against the result of {self.baseline}")
         return ("; ".join(legend) + ".",)
 
-    def figure(
-        self, guess: Any = None, guess_label: str = "your guess", speed: bool = False
-    ) -> theme.Picture:
+    def figure(self, guess: Any = None, speed: bool = False) -> theme.Picture:
         """Draw the times as multiples of the baseline's (`speed`: the speeds), and a guess of that multiple.
 
         `guess` is a number, an object with a `.value`, or None.
         """
-        return draw(self, guess, guess_label, speed)
+        return draw(self, guess, speed)
 
     def card(self) -> Facts:
         """Return the fair-comparison card: what was held equal, and how it was measured."""
@@ -288,7 +276,7 @@ def _error(row: TimedRow, baseline: str) -> str:
 # -- the figure: a bar for each function, in multiples of the baseline -------------------------------------
 
 
-def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> theme.Picture:
+def draw(comparison: Comparison, guess: Any, speed: bool) -> theme.Picture:
     """Draw the bars; `speed` shows times as fast instead of times as long."""
     if len(comparison.rows) < 2:
         raise ValueError(
@@ -321,8 +309,8 @@ def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> t
         # of the figure, not of the axes: long names beside the bars would push it over the right edge
         fig.suptitle(textwrap.fill(title, TITLE_WIDTH), x=0.01, ha="left", fontsize=13, fontweight="bold")
         if guessed is not None:
-            _draw_guess(axes, guessed, guess_label, is_log)
-        return theme.Picture.of(fig, _alt(comparison, title, values, what, guessed, guess_label))
+            _draw_guess(axes, guessed, is_log)
+        return theme.Picture.of(fig, _alt(comparison, title, values, what, guessed))
 
 
 def value_of(guess: Any) -> float | None:
@@ -411,14 +399,14 @@ def _whiskers(row: TimedRow, value: float) -> tuple[float, float]:
     return value * (1 - share), value * (1 + share)
 
 
-def _draw_guess(axes: Axes, guessed: float, label: str, is_log: bool) -> None:
+def _draw_guess(axes: Axes, guessed: float, is_log: bool) -> None:
     if is_log and guessed <= 0:
         return
     axes.axvline(guessed, color=theme.INK, linestyle=(0, (4, 2)), linewidth=1.6, zorder=2.5)
     low, high = axes.get_xlim()
     is_right = guessed > ((low * high) ** 0.5 if is_log else (low + high) / 2)
     axes.annotate(
-        f"{label}: {guessed:,.4g}x",
+        f"your guess: {guessed:,.4g}x",
         (guessed, axes.get_ylim()[1]),
         xytext=(-5 if is_right else 5, -3),
         textcoords="offset points",
@@ -428,17 +416,10 @@ def _draw_guess(axes: Axes, guessed: float, label: str, is_log: bool) -> None:
     )
 
 
-def _alt(
-    comparison: Comparison,
-    title: str,
-    values: list[float],
-    what: str,
-    guessed: float | None,
-    guess_label: str,
-) -> str:
+def _alt(comparison: Comparison, title: str, values: list[float], what: str, guessed: float | None) -> str:
     bars = ", ".join(
         f"{row.name} {times(value)} ({seconds_in_words(row.seconds)})"
         for row, value in zip(comparison.rows, values, strict=True)
     )
-    marked = "" if guessed is None else f" A dashed line marks {guess_label}: {guessed:,.4g}x."
+    marked = "" if guessed is None else f" A dashed line marks your guess: {guessed:,.4g}x."
     return f"Bar chart: {title}. Bars of {what} relative to {comparison.baseline}: {bars}.{marked}"

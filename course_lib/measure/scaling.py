@@ -61,7 +61,7 @@ class Scaling(Shown):
         fits = (f"{name}: time grows as n^{self.exponent(name):.2f}" for name in names if len(sizes) > 1)
         return Table(("n", *(f"{name} (us)" for name in names)), rows, notes=tuple(fits))
 
-    def figure(self, guess: Any = None, guess_label: str = "your guess") -> theme.Picture:
+    def figure(self, guess: Any = None) -> theme.Picture:
         """Draw points and fitted lines, and the growth for a guessed exponent (number, `.value` or None)."""
         guessed = value_of(guess)
         title = self._finding()
@@ -71,11 +71,11 @@ class Scaling(Shown):
             for number, name in enumerate(self.points):
                 self._draw(axes, name, theme.SERIES[number % len(theme.SERIES)])
             if guessed is not None:
-                self._draw_guess(axes, guessed, guess_label)
+                self._draw_guess(axes, guessed)
             self._set_ticks(axes)
             axes.legend(loc="upper left")
             axes.set_title(title)
-            return theme.Picture.of(fig, self._alt(title, guessed, guess_label))
+            return theme.Picture.of(fig, self._alt(title, guessed))
 
     def _draw(self, axes: Axes, name: str, style: tuple) -> None:
         colour, marker, line = style
@@ -87,7 +87,7 @@ class Scaling(Shown):
         axes.plot(ends, fitted, linestyle=line, color=colour, linewidth=1.6)
         axes.plot([], [], marker, linestyle=line, color=colour, label=label)  # marker and line in one entry
 
-    def _draw_guess(self, axes: Axes, guessed: float, label: str) -> None:
+    def _draw_guess(self, axes: Axes, guessed: float) -> None:
         """Draw the guessed growth from where the first function's line begins."""
         name, points = next(iter(self.points.items()))
         ends = (points[0][0], points[-1][0])
@@ -99,7 +99,7 @@ class Scaling(Shown):
             color=theme.INK,
             linestyle=(0, (4, 2)),
             linewidth=1.4,
-            label=f"{label}: n^{guessed:g}",
+            label=f"your guess: n^{guessed:g}",
         )
 
     def _set_ticks(self, axes: Axes) -> None:
@@ -117,13 +117,13 @@ class Scaling(Shown):
             return f"Time grows as n^{(low + high) / 2:.2f} for all of them"
         return f"Time grows as n^{low:.2f} to n^{high:.2f}"
 
-    def _alt(self, title: str, guessed: float | None, guess_label: str) -> str:
+    def _alt(self, title: str, guessed: float | None) -> str:
         lines = "; ".join(
             f"{name} from {seconds_in_words(points[0][1])} at n = {points[0][0]} "
             f"to {seconds_in_words(points[-1][1])} at n = {points[-1][0]}"
             for name, points in self.points.items()
         )
-        marked = "" if guessed is None else f" A dashed line shows {guess_label}, n^{guessed:g}."
+        marked = "" if guessed is None else f" A dashed line shows your guess, n^{guessed:g}."
         return f"Time against size on log-log axes with fitted lines. {title}. {lines}.{marked}"
 
 

@@ -36,7 +36,7 @@ _VIEWS = {
     "latency_figure": "latency",
     "listing": "source",
     "log_mel_figure": "log_mel",
-    "loop_orders": "strides strides_table walk",
+    "loop_orders": "strides_table walk",
     "machine_code": "assembly compare_assembly loop_costs",
     "messages_on_network": "messages",
     "nine_circles": "course_map",

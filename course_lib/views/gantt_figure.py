@@ -28,6 +28,8 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
     All are measured (`scheduling.schedule`) or all planned (`scheduling.plan`). The dashed line is the bound
     that no distribution of the same items can beat; idle time is labelled.
     """
+    if not timelines:
+        raise ValueError("There is no timeline to draw: pass what scheduling.schedule returned, in a list.")
     is_measured = timelines[0].measured
     scale, unit = 1.0, "units of the costs"
     if is_measured:
@@ -52,8 +54,8 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
         for one in timelines:
             shares = ", ".join(f"{100 * share:.0f} %" for share in one.busy_fraction)
             parts.append(
-                f"{one.policy}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the bound is "
-                f"{digits(one.bound * scale)}, threads busy {shares} of the time"
+                f"{one.policy}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the "
+                f"bound is {digits(one.bound * scale)}, threads busy {shares} of the time"
             )
         return Picture.of(fig, f"Gantt chart, a row per thread. {said}. {'; '.join(parts)}.")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from course_lib.arguments import one_of, whole
-from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
+from course_lib.theme import DEEP_PINK, GREY, INK, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.live import Steps, widgets
 from course_lib.views.paper import Html, Sheet, card, in_bytes, note, plural, side_by_side, table
 
@@ -34,30 +34,6 @@ def strides_of(order: str, n: int, itemsize: int) -> dict[str, int]:
         name: itemsize if inner == along else itemsize * n if inner == down else 0
         for name, (down, along) in AXES.items()
     }
-
-
-def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
-    """Return the path of the innermost loop through A, B and C for n x n matrices of `itemsize` bytes."""
-    on = Sheet()
-    moves = strides_of(order, n, itemsize)
-    inner = order[-1]
-    captions = {name: _in_words(step) for name, step in moves.items()}
-    said = "; ".join(f"{name} {caption}" for name, caption in captions.items())
-    label = f"Loop order {order}, {inner} innermost, {n} x {n}, {itemsize} bytes an element: {said}."
-    side, gap = 30.0, 60.0
-    for position, name in enumerate(AXES):
-        x = 16 + position * (DRAWN * side + gap)
-        _path(on, name, inner, x, 34.0, side, captions[name])
-    largest = max(moves.values())
-    jumping = " and ".join(name for name, step in moves.items() if step == largest)
-    how = f"jumps {in_bytes(largest)} in {jumping}"
-    if largest < LINE_BYTES:
-        how = f"moves at most {in_bytes(largest)}"
-    title = f"{order}: each step of the {inner} loop {how}"
-    size = f"{n:,} × {n:,}, {in_bytes(itemsize)} an element, row after row in memory"
-    drawing = on.svg(3 * (DRAWN * side + gap), 34 + DRAWN * side + 34, label)
-    size += "" if n == DRAWN else "; the corner is drawn"
-    return Html(card(drawing + note(size), label, title=title), label)
 
 
 def strides_table(n: int, itemsize: int) -> Html:
@@ -169,28 +145,6 @@ def _touched_grid(
     row, column = now
     centre = {"cx": x + column * side + side / 2, "cy": y + row * side + side / 2}
     on.tag("circle", **centre, r=side / 6, fill=PAPER)
-
-
-def _path(on: Sheet, name: str, inner: str, x: float, y: float, side: float, caption: str) -> None:
-    """Draw one matrix with the path of its innermost loop: along a row, down a column, or a dot."""
-    _, tint, ink = COLOURS[name]
-    down, along = AXES[name]
-    row, column = 1, 1
-    on.write(x, y - 10, f"{name}[{down}, {along}]", size=14, fill=ink, bold=True)
-    for r in range(DRAWN):
-        for c in range(DRAWN):
-            on_path = (r == row or inner == down) and (c == column or inner == along)
-            ground = tint if on_path else PAPER
-            on.box(x + c * side, y + r * side, side, side, fill=ground, stroke=LINE)
-    middle_x, middle_y = x + (column + 0.5) * side, y + (row + 0.5) * side
-    far = DRAWN * side
-    if inner == along:
-        on.arrow(x + 6, middle_y, x + far + 12, middle_y, stroke=ink, width=2.5)
-    elif inner == down:
-        on.arrow(middle_x, y + 6, middle_x, y + far + 10, stroke=ink, width=2.5)
-    else:
-        on.tag("circle", cx=middle_x, cy=middle_y, r=6, fill=ink)
-    on.write(x, y + far + 26, caption, size=13)
 
 
 def _in_words(step: int) -> str:

@@ -162,12 +162,6 @@ def test_every_player_steps_by_its_buttons_and_keeps_its_size(shown):
             assert player.slider.value == player.slider.max, name
 
 
-def gantt_of_plans_and_times(views):
-    from course_lib.measure.scheduling import Timeline, plan
-
-    return views.gantt([plan([1], 1), Timeline("dynamic", 1, 2, (), 9, "", measured=True)])
-
-
 def interleaving_of(views, text, **options):
     from course_lib.simulators.interleavings import explore, run_schedule
 
@@ -191,7 +185,6 @@ REFUSED = [
     (lambda v: v.encoder_speed([*points(), *points("cuda")]), "of two devices"),
     (lambda v: v.explore_format(0.3, "e3m4"), "format is 'e3m4', but it must be one of 'e4m3', 'e5m2'"),
     (lambda v: v.gantt([]), "no timeline to draw"),
-    (gantt_of_plans_and_times, "draw them apart"),
     (lambda v: v.gpu_code(len), "a function with @cuda.jit is needed"),
     (lambda v: v.gpu_steps(course("circles.cuda_naive").naive), "gpu_steps needs the launch"),
     (lambda v: v.icicle([]), "tree is a list, but a ForwardTree is needed"),
@@ -236,7 +229,6 @@ REFUSED = [
     (lambda v: v.tile_choice(64, 64, True), "K is True"),
     (lambda v: v.two_whys([]), "nothing to draw"),
     (lambda v: v.walk("iij"), "must be one of 'ijk', 'ikj'"),
-    (lambda v: v.strides(None, 4096), "must be one of 'ijk', 'ikj'"),
     (lambda v: v.warps({}), "nothing to draw"),
     (lambda v: v.warps(view_samples.warps("simulate", 4, cycles=200), cycles=10_000), "a picture holds"),
 ]  # fmt: skip

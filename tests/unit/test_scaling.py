@@ -45,6 +45,6 @@ def test_the_figure_says_the_growth_and_the_guess():
     assert picture.png.startswith(b"\x89PNG")
     assert "cubic: twice the size takes 8.0x the time (n^3.00)" in picture.alt
     assert "8.19 us at n = 16" in picture.alt and "dashed" not in picture.alt
-    guessed = ALONE.figure(guess=2, guess_label="your bet")
-    assert "your bet, n^2" in guessed.alt and guessed.png != picture.png
+    guessed = ALONE.figure(guess=2)
+    assert "your guess, n^2" in guessed.alt and guessed.png != picture.png
     assert "Time grows as n^2.00 to n^3.00" in CUBIC.figure().alt

@@ -16,6 +16,7 @@ from course_lib.measure.scheduling import (
     schedule,
 )
 
+
 def assignment(timeline):
     return tuple(tuple(bar.item for bar in timeline.of(thread)) for thread in range(timeline.threads))
 

@@ -315,7 +315,6 @@ CALLS = {
     "source": lambda v: v.source(race),
     "speech_input": lambda v: v.speech_input(),
     "step_through": lambda v: v.step_through([[1, 2], [3, 4]], [[5, 6], [7, 8]]),
-    "strides": lambda v: v.strides("ikj", 4096),
     "strides_table": lambda v: v.strides_table(4096, 4),
     "swizzle_map": lambda v: v.swizzle_map(),
     "thread_curves": lambda v: v.thread_curves({"simd": sped_up()}, {"simd": {1: 1.0, 2: 1.9}}),
