@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -79,7 +80,8 @@ def _with_numbers(case: Case) -> list[Case]:
     *given, result = case.args
     if result.dtype.kind != "f" or not np.isnan(result).all():
         return []
-    numbers = np.resize(np.array([1000, -1000], result.dtype), result.shape)
+    chance = np.random.default_rng(zlib.crc32(given[-1].tobytes()))  # so that no kernel knows which is where
+    numbers = chance.choice(np.array([1000, -1000], result.dtype), result.shape)
     label = f"{case.label}, and the result holds numbers before the launch"
     return [replace(case, args=(*given, numbers), label=label)]
 

@@ -199,7 +199,8 @@ KERNEL_MODULES = {
     "math": MODULES["math"],
     "numpy": VALUES,
 }
-KERNEL_METHODS = words("array add sub max min exch inc dec and_ or_ xor cas nanmax nanmin")
+#: No cas, inc and dec: without what they give back, which no answer may use, they leave what luck decides.
+KERNEL_METHODS = words("array add sub max min exch and_ or_ xor nanmax nanmin")
 KERNEL_DATA = words("shape ndim size dtype strides x y z real imag")
 
 # --- arguments ----------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ CODES = {
     "inc": INC,
     "dec": DEC,
 }
-#: By these numbers, what commutes: sums with differences, largest with nanmax; nothing with an exchange.
-GROUPS = (0, 0, 1, 2, 3, 3, 1, 2, 4, 5, 6, 7, 8)
+#: What commutes has the same one bit: sums with differences. An exchange has two: not even another one does.
+GROUPS = (1, 1, 2, 4, 3, 8, 512, 1024, 16, 32, 64, 128, 256)
 
 
 @compiled(_nrt=False)

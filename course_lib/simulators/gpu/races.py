@@ -1,11 +1,11 @@
 """Who touched an element last: races between threads, found from access sets and not from luck.
 
-Every element of a watched array has a shadow: its last writer, two of its readers and two of its atomic
-visitors. A later access conflicts with an earlier one if at least one of them writes, not both are atomic,
-they are of different threads, and nothing orders them: a barrier of their block, or, inside a warp, syncwarp.
-Threads of different blocks are never ordered. One writer and two visitors are enough to find a race on an
-element if there is one: of two different visitors at least one is not the thread that writes next, and two
-of different warps are kept in preference to two of one.
+Every element of a watched array has a shadow: its last writer, another one that wrote the same value and is
+not ordered with it, two of its readers and two of its atomic visitors. A later access conflicts with an
+earlier one if at least one of them writes, not both are atomic, they are of different threads, and nothing
+orders them: a barrier of their block, or, inside a warp, syncwarp. Threads of different blocks are never
+ordered. Two visitors are enough to find a race on an element if there is one: of two different visitors at
+least one is not the thread that writes next, and two of different warps are kept in preference to two of one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from course_lib.measure.jit import compiled
 
 LOAD, STORE, ATOMIC = 0, 1, 2
 WARP = 32
-WRITER, READERS, ATOMICS = 0, 3, 7  # columns of a shadow
-SITE_BITS, OWNER = 16, 26  # of a visit: its site, then what atomics do, from here on its thread
+WRITER, SECOND, READERS, ATOMICS = 0, 3, 5, 9  # columns of a shadow
+SITE_BITS, OWNER = 16, 28  # of a visit: its site, then what atomics do, from here on its thread
 MIXED = 1 << (OWNER - 1)  # since the last barrier, some of its warp that it has met did another atomic
 UPDATES = MIXED - (1 << SITE_BITS)
 SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
@@ -28,7 +28,7 @@ FOUND = 8
 
 def shadow(elements: int, is_loaded: bool, has_atomics: bool) -> np.ndarray:
     """Return an empty shadow for so many elements, no wider than the kernel's accesses need."""
-    columns = 11 if has_atomics else 7 if is_loaded else 3
+    columns = 13 if has_atomics else 9 if is_loaded else 5
     return np.zeros((elements, columns), np.int64)  # the system maps a page when it is first touched
 
 
@@ -104,8 +104,14 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
         if kind == ATOMIC:
             packed |= np.int64(values[0])
         other = np.int64(0)
+        is_second = _unordered(row[SECOND], row[SECOND + 1], thread, time, known, block_lanes)
+        is_same = kind == STORE and row[WRITER + 2] == np.int64(values[lane * step])
+        if is_second and kind != LOAD and not is_same:
+            other = row[SECOND]
         if _unordered(row[WRITER], row[WRITER + 1], thread, time, known, block_lanes):
-            if kind == STORE and row[WRITER + 2] == np.int64(values[lane * step]):
+            if is_same:
+                if not is_second or ((row[SECOND] >> OWNER) - 1) // WARP == thread // WARP:
+                    row[SECOND], row[SECOND + 1] = row[WRITER], row[WRITER + 1]
                 if found[4] == 0:
                     found[5], found[6] = lane, (row[WRITER] >> OWNER) - 1
                     found[7] = row[WRITER] & ((1 << SITE_BITS) - 1)

@@ -31,7 +31,7 @@ EVERY_LANE = 0xFFFFFFFF
 def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
     _meet(machine, m, mask)
-    count_exchange(machine, m)
+    count_exchange(machine, m, numbers.vector(value, machine.lanes).itemsize)
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
     source = np.arange(machine.lanes) - own + source
@@ -47,10 +47,11 @@ def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: 
     return found
 
 
-def count_exchange(machine: LaneMachine, m: Mask) -> None:
-    """Count that lanes tell each other something, be it one bit: 32 votes say what 32 shuffles say."""
-    machine.tally.shuffle_lines[machine.line] += m.warps
-    machine.requests += m.by_warp
+def count_exchange(machine: LaneMachine, m: Mask, item_bytes: int = 4) -> None:
+    """Count what lanes tell each other by 4 bytes, be it one bit: 32 votes say what 32 shuffles say."""
+    words = -(-item_bytes // 4)  # a GPU shuffles no more at once, so Numba makes two of 8 bytes
+    machine.tally.shuffle_lines[machine.line] += m.warps * words
+    machine.requests += m.by_warp * words
 
 
 def _undefined(found: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from course_lib.grading.tasks.gpu.shared import (
 # --- 06.reduction: every block adds up its piece of a vector, as a tree in shared memory --------------------
 
 THREADS = 256
-REDUCTION_MOST_REQUESTS = 64  # of a block to shared memory, with its shuffles
+REDUCTION_MOST_REQUESTS = 100  # of a block to shared memory, with its shuffles
 
 
 def block_sums(x: np.ndarray, sums: np.ndarray) -> np.ndarray:
@@ -59,10 +59,11 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
 
 
 #: The tree adds with 4, 2, 1 and five times again 1 warp: 12 times two loads and a store. With the 8 stores
-#: of the filling and the last load these are 45 requests; 64 leave room for other trees. The one that asks
+#: of the filling and the last load these are 45 requests; 100 leave room for other trees. The one that asks
 #: for t % (2 * s) == 0 needs 150, as nearly every warp has some thread that adds; a thread alone needs 264.
-#: With shuffles: 5 for each of 8 warps, 8 stores, a load and 3 or 5 shuffles more, at most 54. And x is read
-#: once, 32 numbers at a time: a thread that adds alone from global memory touches each sector eight times.
+#: With shuffles: 5 for each of 8 warps, 8 stores, a load and 3 or 5 shuffles more, at most 54, or 99 with
+#: float64, which counts twice. And x is read once, 32 numbers at a time: a thread that adds alone from global
+#: memory touches each sector eight times.
 REDUCTION_LIMITS = (
     SectorsPerRequest(ALIGNED),
     TotalSectors(
@@ -74,7 +75,7 @@ REDUCTION_LIMITS = (
     Atomics(lambda x, sums: len(sums), "one for a block at most, the tree does the rest"),
     SharedRequests(
         lambda x, sums: REDUCTION_MOST_REQUESTS * len(sums),
-        "if the threads that add are neighbours, so that whole warps have nothing to do (64 for each block)",
+        "if the threads that add are neighbours, so that whole warps have nothing to do (100 for each block)",
     ),
     BusiestWarp(lambda x, sums: 36, "28 do, three at each of the tree's eight levels and four besides"),
 )
@@ -432,7 +433,8 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
         (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, two numbers of each row far above"
     )
     alone = _spread(rng, 33, 66)
-    alone[np.arange(33), np.arange(32, 65)] = 1000  # whoever leaves one out finds no maximum there
+    # whoever leaves one out finds no maximum there
+    alone[np.arange(33), np.arange(32, 65)] = rng.uniform(1000, 5000, 33)
     yield Case((alone, unwritten(33, 66)), "X 33 x 66, one number of each row far above")
     masked = _spread(rng, 5, 40)
     masked[rng.random((5, 40)) < 0.5] = -np.inf
@@ -446,9 +448,9 @@ def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
 
 
 def _with_outliers(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    """Return rows in each of which two numbers, 2 apart, are far above, and in each row at another height."""
+    """Return rows in each of which two numbers, 2 apart, are far above, each row at its own height."""
     X, rows, places = _spread(rng, M, N), np.arange(M), rng.permutation(N)[:M]
-    X[rows, places] = 1000 * np.arange(1, M + 1)
+    X[rows, places] = rng.permutation(M) * 1000 + rng.uniform(1000, 2000)
     X[rows, places - 1] = X[rows, places] - 2
     return X
 
