@@ -341,7 +341,7 @@ def recognise(
 
     `formed` says that type and shape are right: only then the lookalikes are asked.
     """
-    told = [says for says, slip in lookalikes.items() if formed and _is(got, slip, args)]
+    told = [says for says, slip in lookalikes.items() if formed and _is(got, slip, args, want)]
     if told:
         return told[:1]
     if _is_deep(got):
@@ -444,19 +444,25 @@ def _factor(got: np.ndarray, want: np.ndarray) -> float | None:
     return round(factor, 6)
 
 
-def _is(got: Any, slip: Callable, args: tuple) -> bool:
+def _is(got: Any, slip: Callable, args: tuple, want: Any) -> bool:
     try:
         with np.errstate(all="ignore"):
             if asks_for_the_result(slip):
                 return bool(slip(got, *args))
             candidate = slip(*args)
+        if candidate is None or _equal(candidate, want):  # on this input the slip makes no difference
+            return False
     except Exception:  # a recogniser that does not apply to these inputs is no match
-        return False
-    if candidate is None:
         return False
     if isinstance(candidate, tuple):
         return isinstance(got, tuple | list) and len(got) == len(candidate) and _all_same(got, candidate)
     return same(got, candidate)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return np.array_equal(one, other)
 
 
 def _all_same(got: Sequence, candidate: Sequence) -> bool:

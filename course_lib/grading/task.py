@@ -7,6 +7,7 @@ numbers, lists and NumPy arrays, code is source text.
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import number, refusal, whole
+from course_lib.grading.compare import exact
 from course_lib.grading.sources import Code
 
 if TYPE_CHECKING:
@@ -106,19 +108,19 @@ def source(text: str) -> str:
     return textwrap.dedent(text).lstrip("\n")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """One exercise, declared once; see the field names.
+    """One exercise, declared once; see the field names. Results are compared exactly unless it says how.
 
     `entry` is the function's name in the assignment: that of `reference`, unless it is given. `lookalikes`
     maps sentences of the report to recognisers of typical slips: `make(*args)` returns the result that the
     slip gives, or, where no one result is typical, a function whose first parameter is called `got` says
-    whether the slip was made, `fits(got, *args)`. Both are asked only about results of the right type and
-    shape.
+    whether the slip was made, `fits(got, *args)`. What the reference gives for other arguments is known by
+    these alone, as {"itemsize": 8}; a word is its argument `slip`. All are asked only about results of the
+    right type and shape.
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
-    `by_hand` says that the guarded run refuses what is computed with arrays (array_arithmetic). With an
-    `oracle` the first argument of each case is its key.
+    With an `oracle` the first argument of each case is its key.
     `yours` gives what the learner has measured as one more input (`own_numbers`); its LookupError names what
     is not measured.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: its language is KERNEL,
@@ -128,20 +130,19 @@ class Task:
     id: str
     title: str
     points: float
-    difficulty: int
-    minutes: int
+    difficulty: int = 3
+    minutes: int = 15
     cases: Callable[[np.random.Generator], Iterable[Case]]
     reference: Callable
-    comparison: ResultComparison
+    comparison: ResultComparison = exact()  # noqa: RUF009 - it is frozen
     hints: tuple[str, str, str]
     entry: str = ""
     rules: tuple[Rule, ...] = ()
     counts: CountsOperations | None = None
     speed: SpeedRule | None = None
-    lookalikes: Mapping[str, Callable] = field(default_factory=dict)
+    lookalikes: Mapping[str, Callable | Mapping[str, Any] | str] = field(default_factory=dict)
     launch: Launch | None = None
     oracle: Oracle | None = None
-    by_hand: bool = False
     yours: Callable[[], Case] | None = None
 
     def __post_init__(self) -> None:
@@ -155,9 +156,19 @@ class Task:
         _require(self.entry.isidentifier(), "entry", self.entry, "the name of a function")
         good_hints = len(self.hints) == len(HINTS) and all(self.hints)
         _require(good_hints, "hints", self.hints, f"exactly three: {', '.join(HINTS)}")
+        known = {says: _recogniser(self.reference, one) for says, one in self.lookalikes.items()}
+        object.__setattr__(self, "lookalikes", known)
         if self.launch:
+            from course_lib.grading.language import KERNEL
+
+            object.__setattr__(self, "rules", self.rules or (KERNEL,))
             _require(self.speed is self.counts is None, "speed or counts", self.speed, "None for a kernel")
         _require(self.points_for_being_right >= 0, "speed.points", self.speed, "at most the task's points")
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the guarded run refuses what is computed with arrays (array_arithmetic)."""
+        return any(getattr(rule, "kind", "") == "loops" for rule in self.rules)
 
     @property
     def points_for_being_right(self) -> float:
@@ -168,6 +179,12 @@ class Task:
     def chapter(self) -> str:
         """The chapter's two digits."""
         return self.id[:2]
+
+
+def _recogniser(reference: Callable, slip: Callable | Mapping[str, Any] | str) -> Callable:
+    others = {"slip": slip} if isinstance(slip, str) else slip
+    named = inspect.signature(reference)
+    return slip if callable(slip) else lambda *args: reference(**{**named.bind(*args).arguments, **others})
 
 
 def _require(holds: bool, field: str, got: Any, wanted: str) -> None:

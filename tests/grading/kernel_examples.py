@@ -12,7 +12,6 @@ from course_lib.grading import registry
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.verdict import SubmissionJob, judged
 from course_lib.grading.compare import Values
-from course_lib.grading.language import KERNEL
 from course_lib.grading.launch import Launch, SectorsPerRequest, WavefrontsPerRequest
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.task import Case, Task, source
@@ -85,7 +84,6 @@ TURN = Task(
     id="99.turned",
     title="Transpose through shared memory",
     points=3,
-    difficulty=3,
     minutes=20,
     entry="turned",
     cases=_matrices,
@@ -96,7 +94,6 @@ TURN = Task(
         "Turn a tile in shared memory.",
         "tile[threadIdx.x, threadIdx.y]",
     ),
-    rules=(KERNEL,),
     lookalikes={
         "It is 0 everywhere.": lambda A, out: np.zeros_like(out),
     },
@@ -117,7 +114,6 @@ SCALE = Task(
     reference=_scaled,
     comparison=Values(_exactly),
     hints=("Which thread?", "The grid's.", "i = cuda.grid(1)"),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda x, y: (-(-x.size // BLOCK),),
         block=(BLOCK,),

@@ -91,7 +91,6 @@ SETS = Task(
     title="Where does a column lie?",
     points=2,
     difficulty=2,
-    minutes=15,
     cases=_columns,
     reference=column_sets,
     comparison=exact(("sets used", "most lines in one set", "fits or conflict")),
@@ -100,9 +99,7 @@ SETS = Task(
         "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.": (
             lambda *args: column_sets(*args, sets=args[2] // args[4])
         ),
-        "Elements that share a line count once: a set holds lines, not numbers.": (
-            lambda *args: column_sets(*args, by_lines=False)
-        ),
+        "Elements that share a line count once: a set holds lines, not numbers.": {"by_lines": False},
         "The step from row to row need not be a whole number of lines: row r lies in line "
         "r * row_bytes // line_bytes, so multiply first and divide then.": (
             lambda *args: column_sets(*args, stride=args[1] // args[4])
@@ -124,15 +121,10 @@ SETS = Task(
 # --- 04.index: where the numbers of a product lie, without a multiplication ---------------------------------
 
 
-def walk(M: int, K: int, N: int, a_row: float, b_row: float, c_row: float) -> list[list[float]]:
-    """Return [place in A, in B, in C] for each step (i, k, j), in this order; rows begin `…_row` apart."""
-    return _places(M, K, N, a_row, b_row, c_row)
-
-
-def _places(
+def walk(
     M: int, K: int, N: int, a_row: float, b_row: float, c_row: float, order: str = "ikj"
 ) -> list[list[float]]:
-    """Return the places in another order of the loops, too."""
+    """Return [place in A, in B, in C] for each step (i, k, j), in this order; rows begin `…_row` apart."""
     found = []
     for place in itertools.product(*(range(dict(i=M, k=K, j=N)[index]) for index in order)):
         at = dict(zip(order, place, strict=True))
@@ -157,10 +149,8 @@ INDEX = Task(
     title="No product for a place",
     points=2,
     difficulty=2,
-    minutes=15,
     cases=_walks,
     reference=walk,
-    comparison=exact(),
     rules=(Language(),),
     counts=CountsOperations(
         multiplications=lambda *sizes: 0,
@@ -170,10 +160,10 @@ INDEX = Task(
     ),
     lookalikes={
         "In a block whose rows are as long as the block this would be right: the next row begins `b_row` "
-        "further on, and `c_row`, and `a_row`.": lambda M, K, N, *rows: _places(M, K, N, K, N, N),
-        "The order of the steps is i, k, j: j moves in every step, i only after all of k and j.": (
-            lambda *args: _places(*args, order="ijk")
-        ),
+        "further on, and `c_row`, and `a_row`.": lambda M, K, N, *rows: walk(M, K, N, K, N, N),
+        "The order of the steps is i, k, j: j moves in every step, i only after all of k and j.": {
+            "order": "ijk"
+        },
         "The rows of B go on from one i to the next: for every i, k begins at 0 again, and so does B.": (
             lambda M, K, N, a, b, c: [
                 [at_a, at_b + n // max(K * N, 1) * K * b, at_c]
@@ -308,7 +298,6 @@ VISITS = Task(
     id="04.visits",
     title="Hit the target",
     points=3,
-    difficulty=3,
     minutes=25,
     cases=_products,
     reference=visits,
@@ -385,23 +374,16 @@ PACK = Task(
     title="Pack a panel",
     points=2,
     difficulty=2,
-    minutes=15,
     cases=_panels,
     reference=pack,
-    comparison=exact(),
     rules=LOOPS_ONLY,
-    by_hand=True,
     lookalikes={
         "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (_transposed),
         "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.": (
             lambda B, k0, j0, depth, NR: _shifted(B, k0, j0, depth, NR, min(NR, B.shape[1] - j0))
         ),
-        "That is the panel from row 0 on: begin at row k0.": (
-            lambda B, k0, j0, depth, NR: pack(B, 0, j0, depth, NR) if k0 else None
-        ),
-        "That is the panel from column 0 on: begin at column j0.": (
-            lambda B, k0, j0, depth, NR: pack(B, k0, 0, depth, NR) if j0 else None
-        ),
+        "That is the panel from row 0 on: begin at row k0.": {"k0": 0},
+        "That is the panel from column 0 on: begin at column j0.": {"j0": 0},
     },
     hints=(
         "Where in the panel does the number of row k and column c (both counted inside the panel) lie?",
@@ -417,15 +399,7 @@ PACK = Task(
 LENGTHS = (1, 2, 4, 8)  # registers that a row of the tile may have
 
 
-def best_tile(registers: int, in_flight: int, loads: float) -> tuple[int, int, float]:
-    """Return (MR, n, share of the peak) of the best tile; of equal shares the one with fewest loads an FMA.
-
-    A sum can be used `in_flight` slots after its FMA began, and `loads` loads begin in a slot.
-    """
-    return _best_tile(registers, in_flight, loads)
-
-
-def _best_tile(
+def best_tile(
     registers: int,
     in_flight: int,
     loads: float,
@@ -433,7 +407,11 @@ def _best_tile(
     loaded: Callable[[int, int], int] = lambda MR, n: MR + n,
     lengths: tuple[int, ...] = LENGTHS,
 ) -> tuple[int, int, float]:
-    """Return the best tile with `beside` registers beside the sums and `loaded` loads for each k."""
+    """Return (MR, n, share of the peak) of the best tile; of equal shares the one with fewest loads an FMA.
+
+    A sum can be used `in_flight` slots after its FMA began, and `loads` loads begin in a slot. Slips: other
+    registers `beside` the sums, other loads for each k.
+    """
     shares = {
         (MR, n): MR * n / max(MR * n, in_flight, loaded(MR, n) / loads)
         for n in lengths
@@ -468,7 +446,7 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
 def _is_sure(registers: int, in_flight: int, loads: float) -> bool:
     """Whether no rounding decides which tile is best: another length of rows has 1 % less, or all of it."""
     fit = [n for n in LENGTHS if 2 * n < registers]
-    *_, second, best = sorted(_best_tile(registers, in_flight, loads, lengths=(n,))[2] for n in fit)
+    *_, second, best = sorted(best_tile(registers, in_flight, loads, lengths=(n,))[2] for n in fit)
     return second == best == 1 or second < 0.99 * best
 
 
@@ -476,34 +454,29 @@ SHAPE = Task(
     id="04.shape",
     title="The shape of a tile",
     points=3,
-    difficulty=3,
     minutes=25,
     cases=_cores,
     reference=best_tile,
     comparison=close(rtol=1e-9, parts=("MR", "n", "share of the peak")),
     rules=(Language(("math", "numpy", "itertools")),),
     lookalikes={
-        "The number of A that is broadcast needs a register, too.": (
-            lambda *core: _best_tile(*core, beside=lambda n: n)
-        ),
-        "Beside the sums the row of the panel needs n registers: it is used by all rows of the tile.": (
-            lambda *core: _best_tile(*core, beside=lambda n: 1)
-        ),
+        "The number of A that is broadcast needs a register, too.": {"beside": lambda n: n},
+        "Beside the sums the row of the panel needs n registers: it is used by all rows of the tile.": {
+            "beside": lambda n: 1
+        },
         "Your sums and what stands beside them need more registers than there are.": (
             lambda got, registers, in_flight, loads: (got[0] + 1) * got[1] >= registers
         ),
         "A row of the tile has 1, 2, 4 or 8 registers; return (MR, n, share), the number of rows first.": (
             lambda got, *core: got[1] not in LENGTHS or (*got[1::-1],) == best_tile(*core)[:2] != (*got[:2],)
         ),
-        "And the latency? Each sum has one FMA in a step of k, and the next one waits until it is there.": (
-            lambda registers, in_flight, loads: _best_tile(registers, 1, loads)
-        ),
-        "And the loads? A step of k takes as long as they do, if they take longest.": (
-            lambda registers, in_flight, loads: _best_tile(registers, in_flight, math.inf)
-        ),
-        "A number of A that is broadcast is loaded as well: MR loads beside the n of the panel's row.": (
-            lambda *core: _best_tile(*core, loaded=lambda MR, n: n)
-        ),
+        "And the latency? Each sum has one FMA in a step of k, and the next one waits until it is there.": {
+            "in_flight": 1
+        },
+        "And the loads? A step of k takes as long as they do, if they take longest.": {"loads": math.inf},
+        "A number of A that is broadcast is loaded as well: MR loads beside the n of the panel's row.": {
+            "loaded": lambda MR, n: n
+        },
         "Another tile has the same share and loads less for an FMA.": (
             lambda got, *core: math.isclose(got[2], best_tile(*core)[2])
         ),
@@ -541,14 +514,12 @@ EDGE = Task(
     id="04.edge",
     title="The last tile",
     points=3,
-    difficulty=3,
     minutes=20,
     entry="repaired",
     cases=_inputs_of_edge,
     reference=product,
     comparison=close_product(),
     rules=LOOPS_ONLY,
-    by_hand=True,
     counts=CountsOperations(tile=4, most_numbers=1000),
     lookalikes={
         "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
@@ -619,7 +590,6 @@ FAST = Task(
     reference=reference,
     comparison=close_product(),
     rules=LOOPS_ONLY,
-    by_hand=True,
     speed=SpeedRule(
         baseline=loops("matmul_ikj", "ikj", '(fastmath={"contract", "reassoc"})'),
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),

@@ -119,7 +119,6 @@ PRODUCT = {
     "reference": product,
     "comparison": close_product(),
     "rules": LOOPS_ONLY,
-    "by_hand": True,
     "lookalikes": PRODUCT_SLIPS,
 }
 
@@ -183,15 +182,9 @@ STRIDES = Task(
     comparison=exact(("A", "B", "C")),
     rules=(Language(("math", "numpy")),),
     lookalikes={
-        "Those are numbers, not bytes: each of them takes itemsize bytes.": (
-            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 1)
-        ),
-        "A number need not take 8 bytes: use itemsize.": (
-            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 8)
-        ),
-        "A number need not take 4 bytes: use itemsize.": (
-            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 4)
-        ),
+        "Those are numbers, not bytes: each of them takes itemsize bytes.": {"itemsize": 1},
+        "A number need not take 8 bytes: use itemsize.": {"itemsize": 8},
+        "A number need not take 4 bytes: use itemsize.": {"itemsize": 4},
         "That is the outermost loop. Which letter of the order is the innermost?": (
             lambda order, M, K, N, itemsize: inner_bytes(order[::-1], M, K, N, itemsize)
         ),
@@ -220,7 +213,6 @@ MATMUL = Task(
     id="02.matmul",
     title="Compile your own matmul",
     points=3,
-    difficulty=3,
     minutes=20,
     entry="matmul",
     **PRODUCT,
@@ -239,8 +231,6 @@ FAST = Task(
     id="02.fast",
     title="Let the hardware walk straight",
     points=4,
-    difficulty=3,
-    minutes=15,
     entry="matmul_fast",
     speed=SpeedRule(
         baseline=loops("matmul_ijk", "ijk"),
@@ -268,7 +258,6 @@ BUG = Task(
     id="02.bug",
     title="Right by luck",
     points=2,
-    difficulty=3,
     minutes=20,
     entry="repaired",
     **PRODUCT,
@@ -356,7 +345,6 @@ CHANGE = Task(
     id="02.change",
     title="What would help?",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_kernels,
     reference=best_change,

@@ -286,7 +286,6 @@ ROWS = Task(
     title="Only what is there",
     points=3,
     difficulty=2,
-    minutes=15,
     cases=_sparse,
     reference=by_rows,
     comparison=close(rtol=1e-12, atol=1e-12),
@@ -354,7 +353,6 @@ FASTER = Task(
     id="01.faster",
     title="As fast as Python goes",
     points=3,
-    difficulty=3,
     minutes=25,
     entry="matmul_fast",
     rules=OWN_LOOPS,
@@ -432,7 +430,6 @@ PREDICT_TIME = Task(
     id="01.predict_time",
     title="How long would a large one take?",
     points=2,
-    difficulty=3,
     minutes=20,
     cases=_timings,
     reference=extrapolate,
@@ -464,8 +461,7 @@ PREDICT_TIME = Task(
         "1).": (_turned),
         "log10 and exp do not belong together: the opposite of log10 is 10 ** x, that of log is exp.": _log10,
         "The exponent is right. The time is taken from one point and its noise: take it from the fitted "
-        "line, "
-        "exp(offset) * N ** slope.": lambda got, sizes, seconds, N: any(
+        "line, exp(offset) * N ** slope.": lambda got, sizes, seconds, N: any(
             np.isclose(got[1], t * (N / size) ** got[0], rtol=1e-9)
             for size, t in zip(sizes, seconds, strict=True)
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
@@ -64,32 +63,27 @@ LAYERS = Task(
     title="What does a network cost?",
     points=3,
     difficulty=2,
-    minutes=15,
     cases=_networks,
     reference=cost,
     comparison=exact(("FLOP", "frames", "width")),
     rules=(Language(("math",)),),
     lookalikes={
-        "Attention multiplies twice: frames by frames for the scores, and scores by values.": (
-            partial(cost, slip="one")
-        ),
+        "Attention multiplies twice: frames by frames for the scores, and scores by values.": "one",
         "That counts multiplications alone: each has an addition, so FLOP are twice as many.": (
             lambda *net: (cost(*net)[0] // 2, *cost(*net)[1:])
         ),
-        "With groups an output channel sees the d / groups channels of its own group alone.": (
-            partial(cost, slip="groups")
-        ),
-        "Without padding a kernel has T - kernel + 1 places: the first and the last one both count.": (
-            partial(cost, slip="places")
-        ),
-        "A convolution without padding leaves fewer frames: T - kernel + 1.": partial(cost, slip="stays"),
-        "The convolution computes T - kernel + 1 frames, not the T that it reads.": (
-            partial(cost, slip="reads")
-        ),
-        "The heads share the width: each has d / heads of it, so together they cost the same as one.": (
-            partial(cost, slip="heads")
-        ),
-        "A layer hands on `out` numbers a frame: that is the width of the next.": partial(cost, slip="width"),
+        "With groups an output channel sees the d / groups channels of its own group alone.": {
+            "slip": "groups"
+        },
+        "Without padding a kernel has T - kernel + 1 places: the first and the last one both count.": {
+            "slip": "places"
+        },
+        "A convolution without padding leaves fewer frames: T - kernel + 1.": "stays",
+        "The convolution computes T - kernel + 1 frames, not the T that it reads.": "reads",
+        "The heads share the width: each has d / heads of it, so together they cost the same as one.": {
+            "slip": "heads"
+        },
+        "A layer hands on `out` numbers a frame: that is the width of the next.": "width",
     },
     hints=(
         "How many numbers does each layer give out, and how many products are summed for one of them?",
@@ -256,20 +250,18 @@ ADDMM = Task(
     comparison=close(rtol=1e-10, atol=1e-10),
     rules=OWN_LOOPS,
     lookalikes={
-        "A list of N numbers is a row: it goes to every row, and number j of it into column j.": (
-            partial(addmm, slip="column")
-        ),
-        "M rows of one number: the number of row i goes to every column of row i.": (
-            partial(addmm, slip="row")
-        ),
-        "With beta = 0 `input` is not looked at: 0 * NaN would be NaN.": partial(addmm, slip="NaN"),
-        "Where is `beta`? It belongs to `input`.": partial(addmm, slip="beta"),
-        "Where is `alpha`? It belongs to the product.": partial(addmm, slip="alpha"),
-        "beta and alpha have changed places: beta belongs to `input`, alpha to the product.": (
-            partial(addmm, slip="both")
-        ),
-        "alpha belongs to the product alone: here it multiplies `input`, too.": partial(addmm, slip="sum"),
-        "`input` is not in the result.": lambda input, *others: addmm(0.0, *others),
+        "A list of N numbers is a row: it goes to every row, and number j of it into column j.": {
+            "slip": "column"
+        },
+        "M rows of one number: the number of row i goes to every column of row i.": "row",
+        "With beta = 0 `input` is not looked at: 0 * NaN would be NaN.": "NaN",
+        "Where is `beta`? It belongs to `input`.": "beta",
+        "Where is `alpha`? It belongs to the product.": "alpha",
+        "beta and alpha have changed places: beta belongs to `input`, alpha to the product.": {
+            "slip": "both"
+        },
+        "alpha belongs to the product alone: here it multiplies `input`, too.": "sum",
+        "`input` is not in the result.": {"input": 0.0},
     },
     hints=(
         "Which number of `input` belongs to C[i][j] if it is a number, a list, one row, a column, a matrix?",
@@ -284,16 +276,12 @@ ADDMM = Task(
 # --- 00.conv: a convolution as one matrix -------------------------------------------------------------------
 
 
-def as_matrix(weight: np.ndarray, T: int) -> np.ndarray:
+def as_matrix(weight: np.ndarray, T: int, axes: tuple[int, ...] = (0, 1, 2, 3), moves: int = 1) -> np.ndarray:
     """Return (C_out * T_out, C * T), T_out = T - width + 1, for weight (C_out, C, width).
 
-    Its product with x.reshape(-1), x (C, T), is Conv1d of x without padding, as one row of numbers.
+    Its product with x.reshape(-1), x (C, T), is Conv1d of x without padding, as one row of numbers. Slips:
+    its axes (channel out, time out, channel, time) in another order, windows that do not move.
     """
-    return _banded(weight, T)
-
-
-def _banded(weight: np.ndarray, T: int, axes: tuple[int, ...] = (0, 1, 2, 3), moves: int = 1) -> np.ndarray:
-    """Return the matrix with its axes (channel out, time out, channel, time) in another order."""
     C_out, C, width = weight.shape
     T_out = T - width + 1
     matrix = np.zeros((C_out, T_out, C, T), weight.dtype)
@@ -325,27 +313,23 @@ CONV = Task(
     id="00.conv",
     title="A convolution is a matrix",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_weights,
     reference=as_matrix,
-    comparison=exact(),
     rules=(Language(("numpy",)),),
     lookalikes={
         "The taps are turned round: tap 0 meets the earliest number of the window.": (
-            lambda weight, T: _banded(weight[:, :, ::-1], T) if weight.shape[2] > 1 else None
+            lambda weight, T: as_matrix(weight[:, :, ::-1], T)
         ),
-        "The columns go by time, but x.reshape(-1) has one channel behind the other: column c * T + t.": (
-            lambda weight, T: _banded(weight, T, (0, 1, 3, 2))
-        ),
-        "The rows go by time, but the result has one channel behind the other: row c_out * T_out + t.": (
-            lambda weight, T: _banded(weight, T, (1, 0, 2, 3))
-        ),
-        "Every row looks at the beginning of the sound: at time t the window begins at t.": (
-            lambda weight, T: _banded(weight, T, moves=0)
-        ),
+        "The columns go by time, but x.reshape(-1) has one channel behind the other: column c * T + t.": {
+            "axes": (0, 1, 3, 2)
+        },
+        "The rows go by time, but the result has one channel behind the other: row c_out * T_out + t.": {
+            "axes": (1, 0, 2, 3)
+        },
+        "Every row looks at the beginning of the sound: at time t the window begins at t.": {"moves": 0},
         "The channels have changed places: weight[c_out, c] belongs to the rows of c_out.": (
-            lambda weight, T: _banded(weight.transpose(1, 0, 2), T)
+            lambda weight, T: as_matrix(weight.transpose(1, 0, 2), T)
         ),
     },
     hints=(

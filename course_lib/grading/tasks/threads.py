@@ -110,7 +110,6 @@ TEAM = Task(
     id="05.team",
     title="How many threads are best?",
     points=2,
-    difficulty=3,
     minutes=20,
     cases=_teams,
     reference=best_team,
@@ -217,11 +216,9 @@ RACE = Task(
     id="05.race",
     title="Every tile exactly once",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_alone_of_race,
     reference=repaired,
-    comparison=exact(),
     rules=(THREADS, UnderAllSchedules(RACE_SCENARIOS, _drawn_teams)),
     lookalikes={
         "One tile too few: is the last one left out?": (
@@ -340,11 +337,9 @@ TOTAL = Task(
     id="05.total",
     title="How much is there?",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_alone_of_total,
     reference=total_of,
-    comparison=exact(),
     rules=(THREADS, UnderAllSchedules(TOTAL_SCENARIOS, _drawn_banks)),
     hints=(
         "You have read account 0 and come to account 1. Between the two somebody moves money from the one to "
@@ -445,7 +440,6 @@ POOL = Task(
     minutes=20,
     cases=_one_free,
     reference=borrow,
-    comparison=exact(),
     rules=(THREADS, UnderAllSchedules(POOL_SCENARIOS, _drawn_pools)),
     lookalikes={
         "That buffer is busy: look for one whose entry is 0.": (
@@ -528,27 +522,20 @@ INVALIDATIONS = Task(
     id="05.invalidations",
     title="Who loses the line?",
     points=3,
-    difficulty=3,
-    minutes=15,
     cases=_traces,
     reference=invalidations,
-    comparison=exact(),
     rules=(Language(("math", "numpy", "collections", "itertools")),),
     lookalikes={
-        "Lines do not all have 64 bytes: use line_bytes.": (
-            lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None
-        ),
+        "Lines do not all have 64 bytes: use line_bytes.": {"line_bytes": 64},
         "You count addresses that are the same. Caches know only whole lines: two addresses in one line are "
-        "one thing to them.": lambda events, line_bytes: invalidations(events, 8),
-        "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": (
-            lambda *args: invalidations(*args, own=True)
-        ),
+        "one thing to them.": {"line_bytes": 8},
+        "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": {
+            "own": True
+        },
         "A read takes nothing away from others: only writes do.": _reads_count_too,
         "You count the writes that hit others. One write may take the line from several cores: count "
-        "those.": lambda *args: invalidations(*args, counts=bool),
-        "A core that has lost its copy cannot lose it again before it fetches it anew.": lambda *args: (
-            invalidations(*args, keeps=True)
-        ),
+        "those.": {"counts": bool},
+        "A core that has lost its copy cannot lose it again before it fetches it anew.": {"keeps": True},
     },
     hints=(
         "Which cores have a copy of the line just before a write, and which after it?",
@@ -648,8 +635,6 @@ BALANCE = Task(
     id="05.balance",
     title="Nobody waits long",
     points=3,
-    difficulty=3,
-    minutes=15,
     cases=_works,
     reference=deal,
     comparison=WithinTenPercent(),
@@ -770,7 +755,6 @@ LEAK = Task(
     id="05.leak",
     title="A parent that leaks nothing",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_families,
     reference=parent,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 
 import numpy as np
 
@@ -28,7 +27,6 @@ def _task(
         comparison=close(rtol=1e-9, atol=1e-12, parts=parts),
         lookalikes=lookalikes,
         points=2,
-        minutes=15,
         rules=(Language(("math",)),),
         **fields,
     )
@@ -94,10 +92,10 @@ FASTER = _task(
     _own_ladder,
     ("at least", "at most", "faster"),
     {
-        "Timed at different N: of N x N x N only equal sizes compare.": partial(faster, slip="sizes"),
-        "Both were measured at a larger N, too.": partial(faster, slip="small"),
-        "Those are medians. How slow may the one be, how fast the other?": partial(faster, slip="median"),
-        "At worst one is slow *and* the other fast: add one spread only.": partial(faster, slip="alike"),
+        "Timed at different N: of N x N x N only equal sizes compare.": "sizes",
+        "Both were measured at a larger N, too.": "small",
+        "Those are medians. How slow may the one be, how fast the other?": "median",
+        "At worst one is slow *and* the other fast: add one spread only.": "alike",
         "1 lies between your limits: then it may be either.": (
             lambda got, *given: same(got[:2], faster(*given)[:2]) and faster(*given)[2] == "cannot tell"
         ),
@@ -152,15 +150,14 @@ READING = _task(
     _own_speed,
     ("share", "times as fast", "roof"),
     {
-        "A step of `ikj` moves three numbers for two FLOP: you count one.": partial(reading, slip="step"),
-        "That share memory may have served; the caches served the rest.": partial(reading, slip="memory"),
+        "A step of `ikj` moves three numbers for two FLOP: you count one.": "step",
+        "That share memory may have served; the caches served the rest.": "memory",
         "Memory may have served all of it: then the share is 0.": lambda got, *speed: got[0] < 0,
-        "N^3 multiply-adds are 2 N^3 FLOP, for three N x N matrices.": partial(reading, slip="half"),
-        "The lower roof counts: even moved once, matrices take their time.": partial(reading, slip="peak"),
+        "N^3 multiply-adds are 2 N^3 FLOP, for three N x N matrices.": "half",
+        "The lower roof counts: even moved once, matrices take their time.": "peak",
     },
     id="02.yours",
     title="What did the caches carry?",
-    difficulty=3,
     cases=_speeds,
     hints=(
         "How many bytes does a step of the loop read and write, and how many FLOP does it do for them? How "
@@ -212,9 +209,9 @@ PAYS_FROM = _task(
     _own_level,
     ("seconds of the sums", "pays from N ="),
     {
-        "7/8 only if half the size runs as fast: that was measured.": partial(pays_from, slip="eighth"),
-        "One level needs seven products of half the size; you count eight.": partial(pays_from, slip="eight"),
-        "What the products save pays for the sums: do not take them off.": partial(pays_from, slip="gain"),
+        "7/8 only if half the size runs as fast: that was measured.": "eighth",
+        "One level needs seven products of half the size; you count eight.": "eight",
+        "What the products save pays for the sums: do not take them off.": "gain",
         "A time below 0 is noise: count it as 0.": lambda got, *times: got[0] < 0,
         "If the products save nothing, no N is large enough: inf.": (
             lambda got, *times: pays_from(*times)[1] == math.inf > got[1]
@@ -225,7 +222,6 @@ PAYS_FROM = _task(
     },
     id="03.yours",
     title="Where would it begin to pay?",
-    difficulty=3,
     cases=_levels,
     hints=(
         "How long do seven products of half the size take, and how much longer than that are the two others?",
@@ -282,9 +278,9 @@ LEAST_EXPLAINED = _task(
     _own_rungs,
     ("rung", "share of its bound", "limit"),
     {
-        "How much of the peak do the loads of each rung leave?": (partial(least_explained, slip="peak")),
-        "Few loads do not lift a bound above the peak.": partial(least_explained, slip="loads"),
-        "That rung is nearest to its bound.": partial(least_explained, slip="best"),
+        "How much of the peak do the loads of each rung leave?": "peak",
+        "Few loads do not lift a bound above the peak.": "loads",
+        "That rung is nearest to its bound.": "best",
         'Where the loads leave the whole peak, the limit is "FMAs".': (
             lambda got, *given: got[:2] == least_explained(*given)[:2]
         ),
@@ -348,19 +344,16 @@ SERIAL = _task(
     _own_times,
     ("serial at least", "at most", "speed-up at most"),
     {
-        "Medians are not exact. What do the spreads leave open?": partial(serial, slip="median"),
-        "At worst one time was long *and* the other short: add one spread only.": (
-            partial(serial, slip="alike")
-        ),
+        "Medians are not exact. What do the spreads leave open?": "median",
+        "At worst one time was long *and* the other short: add one spread only.": "alike",
         "A fraction lies between 0 and 1: what comes out beyond is noise.": (
             lambda got, *times: not 0 <= got[0] <= got[1] <= 1
         ),
-        "Divide by 1 - 1 / threads: so much of the parallel part has gone.": partial(serial, slip="share"),
-        "The speed-up is bounded by the fraction at least; 0 bounds nothing.": (partial(serial, slip="high")),
+        "Divide by 1 - 1 / threads: so much of the parallel part has gone.": "share",
+        "The speed-up is bounded by the fraction at least; 0 bounds nothing.": "high",
     },
     id="05.yours",
     title="Can it be told?",
-    difficulty=3,
     cases=_two_times,
     hints=(
         "Which serial fraction do two exact times ask for? And which times within the spreads give the "

@@ -117,8 +117,6 @@ STRIDES = Task(
     id="07.strides",
     title="With or without a copy",
     points=2,
-    difficulty=3,
-    minutes=15,
     cases=_views,
     reference=layout,
     comparison=exact(("the word", "the leading dimension", "the step")),
@@ -238,12 +236,10 @@ BMM = Task(
     title="Many small products, one call",
     points=3,
     difficulty=2,
-    minutes=15,
     cases=_batches,
     reference=bmm,
     comparison=Values(_tolerance),
     rules=LOOPS_ONLY,
-    by_hand=True,
     lookalikes={
         "Every product in the batch is the first one: index A and B with the number in the batch.": (
             lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None
@@ -369,11 +365,9 @@ IM2COL = Task(
     id="07.im2col",
     title="A convolution that is a matmul",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_signals,
     reference=im2col,
-    comparison=exact(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "The rows are in the order (tap, channel), but the weight (O, C, kernel) has the taps last: row "
@@ -476,11 +470,8 @@ REL_SHIFT = Task(
     id="07.rel_shift",
     title="The shift that is a reshape",
     points=2,
-    difficulty=3,
-    minutes=15,
     cases=_scores,
     reference=rel_shift,
-    comparison=exact(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "Nothing is shifted: these are the first T columns.": (

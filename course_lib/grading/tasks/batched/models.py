@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.compare import close, exact, same
+from course_lib.grading.compare import close, same
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
@@ -116,7 +116,6 @@ SOFTMAX = Task(
     id="07.softmax",
     title="Nobody listens to padding",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_attention,
     reference=weights,
@@ -288,8 +287,6 @@ PROFILE = Task(
     id="07.profile",
     title="Where to begin",
     points=2,
-    difficulty=3,
-    minutes=15,
     cases=_profiles,
     reference=begin_with,
     comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
@@ -456,7 +453,6 @@ SLOW = Task(
     minutes=10,
     cases=_pairs,
     reference=suspect,
-    comparison=exact(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "That op was not there before, so it cannot have become slower. Was none found? On a faster "
@@ -603,8 +599,6 @@ BATCH = Task(
     id="07.batch",
     title="As large as patience allows",
     points=2,
-    difficulty=3,
-    minutes=15,
     cases=_servers,
     reference=largest_batch,
     comparison=close(rtol=1e-9, parts=("the batch", "the throughput")),
@@ -627,9 +621,8 @@ BATCH = Task(
         ),
         "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
         "batch / rate).": _is(lambda n, s, rate, target: (n - 1) / rate + s < target and n / s > rate),
-        "A larger batch will do, one that was measured later: the rows come in any order, so look at all "
-        "of them "
-        "before you stop.": (
+        "A larger batch will do, one that was measured later: the rows come in any order, so look at all of "
+        "them before you stop.": (
             lambda got, measured, rate, target: got[0] == _before_the_first_bad(measured, rate, target)
         ),
         "A larger batch will do. Does the first utterance wait for too many? The others are one less "

@@ -209,7 +209,6 @@ SCALES = Task(
     minutes=40,
     cases=_kernels,
     reference=judged,
-    comparison=exact(),
     rules=(Language(MODULES, given=KERNELS),),
     oracle=Oracle("product", "kernel", _product, _product_work),
     lookalikes={

@@ -109,8 +109,7 @@ DECODE = Task(
         "0x39 is 0 0111 001. Which power of two stands for 0111 with a bias of 7, and how many eighths are "
         "added to 1?",
         "Sign, 4 bits of exponent E, 3 bits of fraction F: (1 + F/8) 2^(E-7). For E = 0 it is (F/8) 2^-6, "
-        "without the one. E = 15 is an ordinary exponent but for F = 7, which is NaN. A zero keeps "
-        "its sign.",
+        "without the one. E = 15 is an ordinary exponent but for F = 7, which is NaN. A zero keeps its sign.",
         "E, F = code // 8 % 16, code % 8; return sign * (8 + F) * 2.0 ** (E - 10), and for E == 0: "
         "sign * F * 2.0 ** -9.",
     ),
@@ -297,7 +296,6 @@ QUANTISE = Task(
     id="10.quantise",
     title="A scale for every 128",
     points=2,
-    difficulty=3,
     minutes=20,
     cases=_matrices,
     reference=quantise,
@@ -433,10 +431,8 @@ PROMOTION = Task(
     title="Begin again every 128",
     points=2,
     difficulty=2,
-    minutes=15,
     cases=_products,
     reference=two_level,
-    comparison=exact(),
     rules=(Language(MODULES, given=TENSOR_CORE),),
     lookalikes={
         "That is one sum from beginning to end: the tensor core's sum must begin anew, from zero, every "

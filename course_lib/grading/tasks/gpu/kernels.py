@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.compare import close, close_product, exact
-from course_lib.grading.language import KERNEL
+from course_lib.grading.compare import close, close_product
 from course_lib.grading.launch import (
     Atomics,
     BusiestWarp,
@@ -84,12 +83,10 @@ REDUCTION = Task(
     id="06.reduction",
     title="A tree of sums",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_vectors,
     reference=block_sums,
     comparison=close(rtol=1e-5, atol=1e-3),
-    rules=(KERNEL,),
     launch=Launch(grid=lambda x, sums: (len(sums),), block=(THREADS,), limits=REDUCTION_LIMITS),
     lookalikes={
         "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
@@ -176,12 +173,9 @@ TRANSPOSE = Task(
     id="06.transpose",
     title="Rows in, rows out",
     points=3,
-    difficulty=3,
     minutes=20,
     cases=_matrices,
     reference=transpose,
-    comparison=exact(),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda A, B: (pieces(A.shape[1], TURNED_SIDE), pieces(A.shape[0], TURNED_SIDE)),
         block=(TURNED_SIDE, TRANSPOSE_ROWS),
@@ -322,7 +316,6 @@ MATMUL = Task(
     cases=shapes,
     reference=product,
     comparison=close_product(),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
         block=(SIDE, SIDE),
@@ -378,12 +371,10 @@ REGISTER = Task(
     title="Two for one",
     points=2,
     difficulty=4,
-    minutes=15,
     entry="two_rows",
     cases=shapes,
     reference=product,
     comparison=close_product(),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
         block=(SIDE, THREAD_ROWS),
@@ -501,11 +492,9 @@ SOFTMAX = Task(
     title="Softmax by a warp",
     points=2,
     difficulty=4,
-    minutes=15,
     cases=_rows,
     reference=softmax,
     comparison=close(rtol=1e-4, atol=1e-7),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda X, Y: (pieces(len(X), SOFTMAX_ROWS),),
         block=(WARP, SOFTMAX_ROWS),

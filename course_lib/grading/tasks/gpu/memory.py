@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.compare import close, exact
-from course_lib.grading.language import KERNEL, Language
+from course_lib.grading.compare import close
+from course_lib.grading.language import Language
 from course_lib.grading.launch import (
     Barriers,
     BusiestWarp,
@@ -35,14 +35,14 @@ from course_lib.grading.tasks.gpu.shared import (
 LANES, SECTOR = 32, 32
 
 
-def sectors(start: int, stride: int, size: int) -> int:
+def sectors(start: int, stride: int, size: int, piece: int = SECTOR) -> int:
     """Return how many sectors of 32 bytes 32 lanes touch; lane t reads element start + t * stride of `size`
     bytes (a power of two, at most 16: no element lies in two sectors)."""
-    return len({(start + lane * stride) * size // SECTOR for lane in range(LANES)})
+    return len({(start + lane * stride) * size // piece for lane in range(LANES)})
 
 
-def _of_bytes(places: Iterator[int], piece: int = SECTOR) -> int:
-    return len({place // piece for place in places})
+def _of_bytes(places: Iterator[int]) -> int:
+    return len({place // SECTOR for place in places})
 
 
 def _requests(rng: np.random.Generator) -> Iterator[Case]:
@@ -72,39 +72,26 @@ SECTORS = Task(
     minutes=10,
     cases=_requests,
     reference=sectors,
-    comparison=exact(),
     rules=(Language(("math", "numpy")),),
     lookalikes={
         "That is a sector for each lane. Lanes whose elements lie in one sector share it.": (
             lambda got, *args: got == LANES
         ),
-        "You left out `start`: a request that begins within a sector may touch one more.": (
-            lambda start, stride, size: _of_bytes(lane * stride * size for lane in range(LANES))
-        ),
+        "You left out `start`: a request that begins within a sector may touch one more.": {"start": 0},
         "`start` counts elements, not bytes.": (
             lambda start, stride, size: _of_bytes(start + lane * stride * size for lane in range(LANES))
         ),
         "`stride` counts elements, not bytes.": (
             lambda start, stride, size: _of_bytes(start * size + lane * stride for lane in range(LANES))
         ),
-        "Those are the sectors of 32 elements side by side: the stride is missing.": (
-            lambda start, stride, size: _of_bytes((start + lane) * size for lane in range(LANES))
-        ),
-        "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.": (
-            lambda start, stride, size: _of_bytes(
-                ((start + lane * stride) * size for lane in range(LANES)), 128
-            )
-        ),
+        "Those are the sectors of 32 elements side by side: the stride is missing.": {"stride": 1},
+        "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.": {"piece": 128},
         "Those are places within a sector (% 32): which sector a byte is in says // 32.": (
             lambda start, stride, size: len(
                 {(start + lane * stride) * size % SECTOR for lane in range(LANES)}
             )
         ),
-        "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.": (
-            lambda start, stride, size: _of_bytes(
-                ((start + lane * stride) * size for lane in range(LANES)), 64
-            )
-        ),
+        "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.": {"piece": 64},
         "That counts every sector from the first to the last. With a large stride nobody touches those "
         "between.": (
             lambda start, stride, size: (
@@ -165,7 +152,6 @@ INDEX = Task(
     cases=_matrices,
     reference=add_row,
     comparison=close(rtol=1e-5, atol=1e-5),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda alpha, A, b, C: (pieces(A.shape[1], BLOCK[0]), pieces(A.shape[0], BLOCK[1])),
         block=BLOCK,
@@ -236,12 +222,8 @@ BARRIER = Task(
     id="06.barrier",
     title="Right in lockstep, wrong on a GPU",
     points=3,
-    difficulty=3,
-    minutes=15,
     cases=_rows,
     reference=repaired,
-    comparison=exact(),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda X, Y: (BARRIER_BLOCKS,),
         block=(BARRIER_THREADS,),
@@ -305,7 +287,6 @@ COALESCE = Task(
     cases=_vectors,
     reference=coalesced,
     comparison=close(rtol=1e-5, atol=1e-5),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda alpha, x, y, out: (COALESCE_BLOCKS,),
         block=(COALESCE_THREADS,),
@@ -386,12 +367,9 @@ BANKS = Task(
     id="06.banks",
     title="Four lanes at one door",
     points=2,
-    difficulty=3,
-    minutes=15,
     cases=_pixels,
     reference=brightness,
     comparison=close(rtol=1e-5, atol=1e-5),
-    rules=(KERNEL,),
     launch=Launch(
         grid=lambda X, w, y: (pieces(len(X), BANKS_THREADS),),
         block=(BANKS_THREADS,),
