@@ -462,7 +462,7 @@ def _is(got: Any, slip: Callable, args: tuple, want: Any) -> bool:
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(_equal, one, other))
-    return np.array_equal(one, other)
+    return np.array_equal(one, other, equal_nan=not isinstance(one, str))
 
 
 def _all_same(got: Sequence, candidate: Sequence) -> bool:

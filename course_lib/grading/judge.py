@@ -230,7 +230,8 @@ def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | Non
             if not unchanged(*pair)
         ]
         if changed:
-            return wrong(task, [_changed(changed[0])], input_note(task, case))
+            said = f"Your function changed its input, {argument_name(changed[0])}: work on a copy, "
+            return wrong(task, [f"{said}the caller still needs the original."], input_note(task, case))
     with np.errstate(all="ignore"):
         want = task.reference(*clone(case.args))
         mismatch = _compare(task, case, outcome.value, want)
@@ -354,13 +355,6 @@ def _time(seconds: float) -> str:
         (pair for pair in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if seconds >= pair[0]), (1e-9, "ns")
     )
     return f"{seconds / scale:.3g} {unit}"
-
-
-def _changed(place: int) -> str:
-    return (
-        f"Your function changed its input, {argument_name(place)}: work on a copy, "
-        "the caller still needs the original."
-    )
 
 
 def _printed(lines: int) -> tuple[str, ...]:

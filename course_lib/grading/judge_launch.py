@@ -101,7 +101,8 @@ def _report_on_launch(
     before, after = case.args, traced.args_after
     for n, pair in enumerate(zip(before[:-1], after[:-1], strict=True)):
         if case.must_not_change and not unchanged(*pair):
-            return wrong(task, [_written(own[n], argument_name(n))], input_note(task, case))
+            said = f"Your kernel writes into {argument_name(n)}, `{own[n]}`, which is there to be read only."
+            return wrong(task, [said], input_note(task, case))
     found = judged(task, replace(case, must_not_change=False), Outcome(after[-1]))
     if found:
         said = _never_written(before[-1], after[-1], own[-1], traced.value.of("global"))
@@ -172,11 +173,7 @@ def _hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
 def _hazard(one: HazardRow) -> str:
     times = f" ({one.times:,} times in all)" if one.times > 1 else ""
     place = f"line {one.line}, `{one.code}`" if one.line else "the kernel"
-    return f"{HAZARD[one.kind]} in {place}, block {_point(one.block)}: {one.what}{times}."
-
-
-def _point(point: tuple[int, ...]) -> str:
-    return "(" + ", ".join(map(str, point)) + ")"
+    return f"{HAZARD[one.kind]} in {place}, block ({', '.join(map(str, one.block))}): {one.what}{times}."
 
 
 def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ...]:
@@ -245,8 +242,3 @@ def _is_added_to(row: LineCount, rows: Sequence[LineCount]) -> bool:
     """Whether the row's line reads an element and writes it, and no other line writes its array."""
     stores = {one.line for one in rows if one.array == row.array and one.kind == "store"}
     return row.kind == "atomic" or (row.kind == "load" and stores == {row.line})
-
-
-def _written(name: str, words: str) -> str:
-    """Return the sentence on an argument that the kernel must leave as it is."""
-    return f"Your kernel writes into {words}, `{name}`, which is there to be read only."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from types import ModuleType
 
 from course_lib.grading.task import Task
 
@@ -28,7 +27,7 @@ def tasks(chapter: str | None = None) -> tuple[Task, ...]:
         return tuple(task for name in CHAPTERS for task in tasks(name))
     if chapter not in CHAPTERS:
         raise KeyError(f"There are no tasks for chapter {chapter!r}; chapters: {', '.join(CHAPTERS)}.")
-    return _module(chapter).TASKS
+    return importlib.import_module(f"course_lib.grading.tasks.{CHAPTERS[chapter]}").TASKS
 
 
 def task(id: str) -> Task:
@@ -45,7 +44,3 @@ def unknown(what: str, id: object, names: list[str]) -> str:
     """Return the sentence for a name that does not exist, with the names nearest to it."""
     near = difflib.get_close_matches(str(id), names, n=3, cutoff=0.4) or names
     return f"There is no {what} {id!r}. Nearest: {', '.join(near)}."
-
-
-def _module(chapter: str) -> ModuleType:
-    return importlib.import_module(f"course_lib.grading.tasks.{CHAPTERS[chapter]}")

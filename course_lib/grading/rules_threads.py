@@ -140,15 +140,13 @@ def _taken(program: Program, scenario: Scenario, shared: set[str]) -> str | None
     theirs = shared | (KNOWN & {name for one in imports for name, _ in names_of(one)})
     for function in _own_functions(program, scenario):
         names = [one for one in ast.walk(function) if isinstance(one, ast.Name)]
-        local = {one.arg for one in function.args.args} | {one.id for one in names if _is_stored(one)}
+        local = {one.arg for one in function.args.args} | {
+            one.id for one in names if isinstance(one.ctx, ast.Store)
+        }
         found = next((one.id for one in names if one.id in theirs - local), None)
         if found:
             return found
     return None
-
-
-def _is_stored(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 def _own_functions(program: Program, scenario: Scenario) -> list[ast.FunctionDef]:

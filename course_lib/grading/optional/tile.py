@@ -36,7 +36,7 @@ def judged(tile_for: Callable[[int, int, int], Any]) -> Report:
         found = {shape: searching.here(*shape, more=(choice,)) for shape, choice in choices.items()}
     except searching.FAILURES as problem:
         return _report(WRONG, [str(problem).splitlines()[0]])
-    fast = [_share(found[shape], choice) <= NEAR for shape, choice in choices.items()]
+    fast = [found[shape][choice] <= NEAR * min(found[shape].values()) for shape, choice in choices.items()]
     lines = [_timed(shape, choice, found[shape]) for shape, choice in choices.items()]
     note = f"As fast as the fastest is what takes at most {NEAR:g} times as long: {sum(fast)} of {len(fast)}."
     return _report(RIGHT if all(fast) else PARTLY, lines, note)
@@ -63,11 +63,6 @@ def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int
         return KernelChoice(DENSE, Tile(BM, BN, cluster))
     except ValueError as problem:
         raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {problem}") from problem
-
-
-def _share(found: dict[KernelChoice, float], choice: KernelChoice) -> float:
-    """Return how many times as long as the fastest a choice takes."""
-    return found[choice] / min(found.values())
 
 
 def _timed(shape: tuple[int, int, int], choice: KernelChoice, found: dict[KernelChoice, float]) -> str:

@@ -314,9 +314,7 @@ def _sound(files: Any) -> bool:
     if not isinstance(files, dict):
         return False
     bytes_ = all(isinstance(one, np.ndarray) and one.dtype == np.uint8 for one in files.values())
-    inside = all(_lies_inside(PurePosixPath(name)) for name in files)
+    paths = [PurePosixPath(name) for name in files]
+    inside = not any(one.is_absolute() or ".." in one.parts for one in paths)
+    inside &= all(one.suffix in wire.MACHINE_CODE for one in paths)
     return bytes_ and inside and sum(one.nbytes for one in files.values()) <= MOST_BYTES
-
-
-def _lies_inside(path: PurePosixPath) -> bool:
-    return path.suffix in wire.MACHINE_CODE and not path.is_absolute() and ".." not in path.parts

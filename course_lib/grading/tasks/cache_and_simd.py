@@ -270,28 +270,11 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((57, 38, 46, 2048), "more rows of A than of B")
 
 
-def _swapped(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
-    """Whether the rows are (i, j, k)."""
-    wanted = set(itertools.product(range(M), range(N), range(K)))
-    return K != N and {tuple(map(int, row)) for row in got} == wanted
-
-
 def _block(got: np.ndarray, M: int, K: int, N: int) -> int:
     """Return b if the rows are in blocks b x b x b, else 0."""
     ends = np.flatnonzero(np.diff(got[:, 2]) != 1)  # after the first run of j
     b = int(ends[0]) + 1 if len(ends) else N
     return b if b < N and np.array_equal(got, in_blocks(M, K, N, b)) else 0
-
-
-def _too_large(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
-    """Whether three of the blocks do not fit into the cache."""
-    return 3 * _block(got, M, K, N) ** 2 * ITEMSIZE > cache_bytes
-
-
-def _parts_of_lines(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
-    """Whether the blocks fit, but end within a line."""
-    b = _block(got, M, K, N)
-    return b % (LINE // ITEMSIZE) != 0 and 3 * b * b * ITEMSIZE <= cache_bytes
 
 
 VISITS = Task(
@@ -304,15 +287,19 @@ VISITS = Task(
     comparison=FewMisses(),
     rules=(Language(("math", "numpy", "numba", "itertools")),),
     lookalikes={
-        "Those rows are (i, j, k): the task wants i, k, j.": _swapped,
+        "Those rows are (i, j, k): the task wants i, k, j.": (
+            lambda got, M, K, N, cache: K != N and not _not_all(got, (M, N, K))
+        ),
         "With the plain order i, k, j all of B passes through the cache for every row of A.": (
             lambda got, M, K, N, cache: bool((got == in_blocks(M, K, N, max(M, K, N, 1))).all())
         ),
         "Three blocks of yours do not fit into the cache together: one of A, one of B and one of C.": (
-            _too_large
+            lambda got, M, K, N, cache: 3 * _block(got, M, K, N) ** 2 * ITEMSIZE > cache
         ),
         "Your blocks fit, but their size is no multiple of the 8 numbers of a line: what else came with "
-        "their first and last lines is fetched in vain.": _parts_of_lines,
+        "their first and last lines is fetched in vain.": lambda got, M, K, N, cache: (
+            _block(got, M, K, N) % (LINE // ITEMSIZE) != 0
+        ),
     },
     hints=(
         "In the plain order, how much passes through the cache between two uses of the same number of B?",
@@ -365,10 +352,6 @@ def _shifted(B, k0, j0, depth, NR, width):
     return np.concatenate([rows, np.zeros(depth * NR - len(rows), B.dtype)])
 
 
-def _transposed(B, k0, j0, depth, NR):
-    return pack(B, k0, j0, depth, NR).reshape(depth, NR).T.reshape(-1)
-
-
 PACK = Task(
     id="04.pack",
     title="Pack a panel",
@@ -378,7 +361,9 @@ PACK = Task(
     reference=pack,
     rules=LOOPS_ONLY,
     lookalikes={
-        "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (_transposed),
+        "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (
+            lambda B, k0, j0, depth, NR: pack(B, k0, j0, depth, NR).reshape(depth, NR).T.reshape(-1)
+        ),
         "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.": (
             lambda B, k0, j0, depth, NR: _shifted(B, k0, j0, depth, NR, min(NR, B.shape[1] - j0))
         ),

@@ -10,6 +10,7 @@ from course_lib.grading.compare import close, close_product, exact
 from course_lib.grading.language import LOOPS, Language
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
 from course_lib.grading.tasks import yours
+from course_lib.grading.tasks.python_loops import sizes
 
 Array = np.ndarray
 
@@ -40,11 +41,6 @@ def matrix(rng: np.random.Generator, *shape: int, dtype: str = "float64") -> Arr
 def pair(rng: np.random.Generator, M: int, K: int, N: int, dtype: str = "float64") -> tuple[Array, Array]:
     """Return A (M, K) and B (K, N)."""
     return matrix(rng, M, K, dtype=dtype), matrix(rng, K, N, dtype=dtype)
-
-
-def sizes(rng: np.random.Generator, low: int, high: int, count: int = 3) -> tuple[int, ...]:
-    """Return different sizes from low to high - 1, in random order."""
-    return tuple(int(n) for n in rng.choice(np.arange(low, high), count, replace=False))
 
 
 def case(rng: np.random.Generator, M: int, K: int, N: int, what: str = "", dtype: str = "float64") -> Case:

@@ -28,7 +28,7 @@ def few_digits(rng: np.random.Generator, M: int, K: int, N: int) -> tuple[Array,
     return tuple((rng.integers(-64, 65, shape) / DIGITS).astype(np.float32) for shape in ((M, K), (K, N)))
 
 
-def close_by_norm(levels: Callable[..., int]) -> Values:
+def close_by_norm(levels: Callable[..., int] = lambda *_: 1) -> Values:
     """Return the comparison for a product by so many levels of seven products, `levels(A, B, …)`.
 
     The allowed error of every entry is of the form of Higham 2002, §23.2.2, with the factor of Winograd's
@@ -46,11 +46,6 @@ def close_by_norm(levels: Callable[..., int]) -> Values:
         return 18.0**deep * (n**2 + 6 * n) * float(np.finfo(want.dtype).eps) * largest
 
     return Values(allowed)
-
-
-def one_level(*_: Array) -> int:
-    """Return the levels of the tasks that ask for a single one."""
-    return 1
 
 
 def seven(A: Array, B: Array) -> int:
@@ -121,7 +116,9 @@ def operations(
     """
     if n <= cutoff:
         return n**3, n**2 * (n - 1)
-    half, rest = n // 2, _peeled(n) if peel and n % 2 else (0, 0)
+    half, even, rest = n // 2, n - 1, (0, 0)
+    if peel and n % 2:  # the outer product, the last column and the last row
+        rest = even**2 + even * n + n**2, even**2 + even * (n - 1) + n * (n - 1)
     options = {"sums": sums, "products": products, "peel": peel, "again": again}
     if again and n % 2:
         multiplications, additions = operations(n - 1, cutoff, **options)
@@ -129,12 +126,6 @@ def operations(
         multiplications, additions = (products * one for one in operations(half, cutoff, **options))
         additions += sums * half**2
     return multiplications + rest[0], additions + rest[1]
-
-
-def _peeled(n: int) -> tuple[int, int]:
-    """Return what the outer product, the last column and the last row of an odd n take."""
-    even = n - 1
-    return even**2 + even * n + n**2, even**2 + even * (n - 1) + n * (n - 1)
 
 
 PARTS = ("multiplications", "additions")
@@ -276,12 +267,9 @@ def _without(tables: tuple, lost: int, label: str) -> Case:
     return Case(tuple(np.delete(table, lost, axis=0).tolist() for table in tables), label)
 
 
-def _other_sign(got: tuple, left: Table, right: Table, into: Table) -> bool:
-    """Whether the result is the lost product, with the signs of two of its rows turned round."""
-    want = lost_product(left, right, into)
-    same = [np.array_equal(np.abs(mine), np.abs(row)) for mine, row in zip(got, want, strict=True)]
-    rest = left_over(left, right, into)
-    return all(same) and np.array_equal(np.einsum("a,b,c->abc", *got), rest)
+def _up_to_signs(got: tuple, *tables: Table) -> bool:
+    pairs = zip(got, lost_product(*tables), strict=True)
+    return all(np.array_equal(np.abs(mine), np.abs(row)) for mine, row in pairs)
 
 
 LOST = Task(
@@ -294,17 +282,14 @@ LOST = Task(
     rules=(Language(("numpy", "math")),),
     lookalikes={
         "The product is right, but not its signs: make the first number that is not 0 in the row for A "
-        "and in the row for B positive, and let the row for C carry the sign.": _other_sign,
+        "and in the row for B positive, and let the row for C carry the sign.": lambda got, *tables: (
+            _up_to_signs(got, *tables) and np.array_equal(np.einsum("a,b,c->abc", *got), left_over(*tables))
+        ),
         "The rows for A and B have changed places.": (
             lambda left, right, into: (lambda l, r, c: (r, l, c))(*lost_product(left, right, into))
         ),
         "The sign is lost: the product of your three rows must be what is left over, "
-        "not its absolute value.": (
-            lambda got, left, right, into: all(
-                np.array_equal(np.abs(mine), np.abs(row))
-                for mine, row in zip(got, lost_product(left, right, into), strict=True)
-            )
-        ),
+        "not its absolute value.": _up_to_signs,
         "Sums over two axes of `rest` mix what belongs to the other rows: hold two places fixed and let "
         "one run.": (
             lambda got, left, right, into: (
@@ -339,7 +324,7 @@ LEVEL = Task(
     entry="strassen_level",
     cases=even_shapes,
     reference=product,
-    comparison=close_by_norm(one_level),
+    comparison=close_by_norm(),
     rules=ONLY_NUMPY,
     counts=CountsOperations(multiplications=seven, whose="of Strassen's level"),
     lookalikes=BLOCK_SLIPS,
@@ -370,7 +355,7 @@ WINOGRAD = Task(
     entry="winograd_level",
     cases=even_shapes,
     reference=product,
-    comparison=close_by_norm(one_level),
+    comparison=close_by_norm(),
     rules=ONLY_NUMPY,
     counts=CountsOperations(seven, additions, "that are enough"),
     lookalikes=BLOCK_SLIPS,
@@ -586,7 +571,7 @@ BUG = Task(
     entry="repaired",
     cases=_inputs,
     reference=product,
-    comparison=close_by_norm(one_level),
+    comparison=close_by_norm(),
     rules=ONLY_NUMPY,
     counts=CountsOperations(seven, whose="of the mended table", products=of_the_table),
     lookalikes={

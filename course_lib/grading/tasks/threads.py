@@ -514,10 +514,6 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
-def _reads_count_too(events: list[Event], line_bytes: int) -> int:
-    return invalidations([(core, at, 1) for core, at, _ in events], line_bytes)
-
-
 INVALIDATIONS = Task(
     id="05.invalidations",
     title="Who loses the line?",
@@ -532,7 +528,9 @@ INVALIDATIONS = Task(
         "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": {
             "own": True
         },
-        "A read takes nothing away from others: only writes do.": _reads_count_too,
+        "A read takes nothing away from others: only writes do.": (
+            lambda events, line_bytes: invalidations([(*at, 1) for *at, _ in events], line_bytes)
+        ),
         "You count the writes that hit others. One write may take the line from several cores: count "
         "those.": {"counts": bool},
         "A core that has lost its copy cannot lose it again before it fetches it anew.": {"keeps": True},

@@ -124,7 +124,9 @@ STRIDES = Task(
     lookalikes={
         "Here the matrices do not lie at equal distances: from the last head of one utterance to the "
         "first of the next it is another step, and one call knows one step only.": (
-            lambda got, shape, strides: got[0] != "copy" and _two_steps(shape, strides)
+            lambda got, shape, strides: (
+                got[0] != "copy" and min(shape[:2]) > 1 and strides[0] != shape[1] * strides[1]
+            )
         ),
         "The rows (or columns) overlap or run backwards: the leading dimension must be at least the "
         "length of what is contiguous.": (
@@ -172,10 +174,6 @@ STRIDES = Task(
         "row >= N, leading dimension row. Transposed: row == 1 and column >= M, leading dimension column.",
     ),
 )
-
-
-def _two_steps(shape: tuple, strides: tuple) -> bool:
-    return min(shape[:2]) > 1 and strides[0] != shape[1] * strides[1]
 
 
 def _too_short(shape: tuple, strides: tuple) -> bool:
@@ -335,9 +333,7 @@ def _folded(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int
 def _taps_first(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray | None:
     """Return the rows in the order (k, c) in place of (c, k)."""
     right = im2col(x, kernel, *rest)
-    return (
-        right.reshape(len(x), kernel, -1).swapaxes(0, 1).reshape(right.shape) if len(x) > 1 < kernel else None
-    )
+    return right.reshape(len(x), kernel, -1).swapaxes(0, 1).reshape(right.shape)
 
 
 def _turned(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray:
@@ -374,15 +370,12 @@ IM2COL = Task(
         "c * kernel + k.": _taps_first,
         "The kernel is turned round: that is the convolution of mathematics. Conv1d takes tap 0 with the "
         "earliest frame.": _turned,
-        "The padding is all behind the signal: `padding` zeros stand on each side.": (
-            lambda x, kernel, stride, padding, dilation: (
-                _moved(x, kernel, stride, padding, dilation) if padding else None
-            )
-        ),
+        "The padding is all behind the signal: `padding` zeros stand on each side.": _moved,
         "x[c, -1] is the last frame in Python: frames before the first one must count as 0.": _wrapped,
         "Taps lie `dilation` frames apart; in yours they are neighbours.": (
-            lambda got, x, kernel, stride, padding, dilation: _same_as(
-                got, x, kernel, stride, padding, 1, dilation
+            lambda got, x, kernel, stride, padding, dilation: (
+                dilation > 1 < kernel
+                and np.array_equal(got, im2col(x, kernel, stride, padding, 1)[:, : got.shape[1]])
             )
         ),
         "From one column to the next it is `stride` frames; in yours it is one.": (
@@ -407,13 +400,6 @@ IM2COL = Task(
 )
 
 
-def _same_as(got: np.ndarray, x: np.ndarray, kernel: int, stride: int, padding: int, one: int, dilation: int):
-    """Whether the result is the undilated matrix, cut to the columns of the dilated one."""
-    return dilation > 1 < kernel and np.array_equal(
-        got, im2col(x, kernel, stride, padding, one)[:, : got.shape[1]]
-    )
-
-
 def _exchanged(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
     """Return the matrix of the right shape, filled as if stride were dilation and dilation stride."""
     C, T = x.shape
@@ -427,15 +413,13 @@ def _exchanged(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: 
 # --- 07.rel_shift: the relative shift of the Conformer's attention, without a loop and without indices ------
 
 
-def rel_shift(scores: np.ndarray) -> np.ndarray:
+def rel_shift(
+    scores: np.ndarray, column: Callable = lambda T, query, key: T - 1 - (query - key)
+) -> np.ndarray:
     """Return (T, T) from scores (T, 2T - 1) whose columns are the positions T - 1 … -(T - 1).
 
     By its definition: entry (i, j) is the score of query i at the position i - j, column T - 1 - (i - j).
     """
-    return _taken(scores, lambda T, query, key: T - 1 - (query - key))
-
-
-def _taken(scores: np.ndarray, column: Callable[[int, np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     query, key = np.indices((len(scores), len(scores)))
     return scores[query, column(len(scores), query, key)]
 
@@ -474,20 +458,14 @@ REL_SHIFT = Task(
     reference=rel_shift,
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "Nothing is shifted: these are the first T columns.": (
-            lambda scores: scores[:, : len(scores)] if len(scores) > 1 else None
-        ),
-        "Nothing is shifted: these are the last T columns.": (
-            lambda scores: scores[:, -len(scores) :] if len(scores) > 1 else None
-        ),
-        "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.": (
-            lambda scores: _taken(scores, lambda T, query, key: query + key) if len(scores) > 1 else None
-        ),
-        "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.": (
-            lambda scores: (
-                _taken(scores, lambda T, query, key: T - 1 + query - key) if len(scores) > 1 else None
-            )
-        ),
+        "Nothing is shifted: these are the first T columns.": lambda scores: scores[:, : len(scores)],
+        "Nothing is shifted: these are the last T columns.": lambda scores: scores[:, -len(scores) :],
+        "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.": {
+            "column": lambda T, query, key: query + key
+        },
+        "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.": {
+            "column": lambda T, query, key: T - 1 + query - key
+        },
         "The shift is right; but the first T columns are needed, and these are the last ones.": (
             lambda scores: _shifted(scores, len(scores), len(scores) - 1) if len(scores) > 1 else None
         ),

@@ -24,9 +24,7 @@ def weights(scores: np.ndarray, length: int) -> np.ndarray:
     """
     valid = np.arange(len(scores)) < length
     mask = valid[:, None] & valid[None, :]
-    filled = np.where(mask, scores, FILL)
-    raised = np.exp(filled - filled.max(axis=1, keepdims=True))
-    return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
+    return np.where(mask, _softmax(np.where(mask, scores, FILL)), 0.0)
 
 
 def _attention(rng: np.random.Generator) -> Iterator[Case]:
@@ -66,43 +64,23 @@ def _scores(rng: np.random.Generator, T: int, scale: float) -> np.ndarray:
     return scale * rng.uniform(-1.0, 1.0, (T, T))
 
 
-def _along(axis: int, scores: np.ndarray, length: int) -> np.ndarray:
-    """Return the softmax along an axis (None: over all) of what is valid, 0 elsewhere."""
+def _softmax(scores: np.ndarray, axis: int | None = 1) -> np.ndarray:
+    raised = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return raised / raised.sum(axis=axis, keepdims=True)
+
+
+def _amid(scores: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Return 0 everywhere but for the part in the upper left."""
     found = np.zeros(scores.shape)
-    valid = scores[:length, :length]
-    raised = np.exp(valid - valid.max(axis=axis, keepdims=True))
-    found[:length, :length] = raised / raised.sum(axis=axis, keepdims=True)
+    found[: part.shape[0], : part.shape[1]] = part
     return found
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)
-
-
-def _sums_of_columns(scores: np.ndarray, length: int) -> np.ndarray | None:
+def _sums_of_columns(scores: np.ndarray, length: int) -> np.ndarray:
     """Return weights of which every column adds up to 1."""
-    if length < 2:
-        return None
-    found = np.zeros(scores.shape)
     valid = scores[:length, :length]
     raised = np.exp(valid - valid.max(axis=1, keepdims=True))
-    found[:length, :length] = raised / raised.sum(axis=0)
-    return found
-
-
-def _only_after(scores: np.ndarray, length: int) -> np.ndarray:
-    """Return weights that were masked after the softmax alone, so that the padding has taken its share."""
-    found = np.zeros(scores.shape)
-    found[:length, :length] = _softmax(scores)[:length, :length]
-    return found
-
-
-def _keys_only(scores: np.ndarray, length: int) -> np.ndarray:
-    """Return weights for queries that are padding, too."""
-    found = np.zeros(scores.shape)
-    found[:, :length] = _softmax(scores[:, :length])
-    return found
+    return _amid(scores, raised / raised.sum(axis=0))
 
 
 def _both_only(scores: np.ndarray, length: int) -> np.ndarray:
@@ -123,26 +101,24 @@ SOFTMAX = Task(
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "The padding got its share before you set it to 0: mask the scores before the softmax, too.": (
-            lambda scores, length: _only_after(scores, length) if 0 < length < len(scores) else None
+            lambda scores, length: _amid(scores, _softmax(scores)[:length, :length])
         ),
         "One frame too many: valid are the frames 0 to length - 1.": (
-            lambda scores, length: weights(scores, length + 1) if length < len(scores) else None
+            lambda scores, length: weights(scores, length + 1)
         ),
         "The largest is taken of each row, the sum of each column: both belong to the row.": _sums_of_columns,
         "Queries that are padding get weights: the mask is valid query AND valid key.": (
-            lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None
+            lambda scores, length: _amid(scores, _softmax(scores[:, :length]))
         ),
-        "A pair is masked where its query or its key is padding; yours only where both are.": (
-            lambda scores, length: _both_only(scores, length) if 0 < length < len(scores) else None
-        ),
+        "A pair is masked where its query or its key is padding; yours only where both are.": _both_only,
         "Rows that are padding throughout must be 0 in the end; a softmax of equal numbers is 1 / T.": (
             lambda got, scores, length: length < len(scores) and np.allclose(got[length:].sum(axis=1), 1)
         ),
         "That is the softmax along the columns: every query (row) has weights that add up to 1.": (
-            lambda scores, length: _along(0, scores, length) if length > 1 else None
+            lambda scores, length: _amid(scores, _softmax(scores[:length, :length], axis=0))
         ),
         "That is one softmax over the whole matrix: every query (row) has its own.": (
-            lambda scores, length: _along(None, scores, length) if length > 1 else None
+            lambda scores, length: _amid(scores, _softmax(scores[:length, :length], axis=None))
         ),
         "Those are the powers; divide each by the sum of its row.": (
             lambda got, scores, length: (

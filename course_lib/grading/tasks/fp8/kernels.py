@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -268,69 +268,60 @@ def _are_tiles(got: Any) -> bool:
     return pairs and all(type(n) is int for one in got for n in one)
 
 
-def _without_bands(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
-    return [tiles_of(block, rows, columns, blocks, cluster, max(rows, 1))]
+class _Grid(NamedTuple):
+    """The arguments of a case."""
+
+    block: int
+    rows: int
+    columns: int
+    blocks: int
+    cluster: int
+    band: int
+
+    def units(self, across: int) -> range:
+        """Return the units of the block's cluster, of so many in a row of tiles."""
+        return range(self.block // self.cluster, self.rows * across, self.blocks // self.cluster)
+
+    def column(self, unit: int) -> int:
+        """Return the block's own column of tiles in a column of units."""
+        return unit * self.cluster + self.block % self.cluster
+
+    def walk(self, units: Iterable[int], across: int) -> Tiles:
+        """Return the block's tiles of these units."""
+        bands = [divmod(unit, self.band * across) for unit in units]
+        at = [(n * self.band, min(self.band, self.rows - n * self.band), inside) for n, inside in bands]
+        return [[first + i % height, self.column(i // height)] for first, height, i in at]
 
 
-def _alone(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
-    return [tiles_of(block, rows, columns, blocks, 1, band)]
-
-
-def _inside(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
-    """Return what comes out without the tiles that stick out of D."""
-    return [[one for one in tiles_of(block, rows, columns, blocks, cluster, band) if one[1] < columns]]
-
-
-def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+def _as_high_as_all(grid: _Grid, across: int) -> list[Tiles]:
     """Return what comes out if the last band counts as `band` rows high."""
-    across = -(-columns // cluster)
-    units = range(block // cluster, rows * across, blocks // cluster)
-    at = [(unit // (band * across) * band, unit % (band * across)) for unit in units]
-    return [[[first + inside % band, inside // band * cluster + block % cluster] for first, inside in at]]
+    band = grid.band
+    at = [(unit // (band * across) * band, unit % (band * across)) for unit in grid.units(across)]
+    return [[[first + inside % band, grid.column(inside // band)] for first, inside in at]]
 
 
-def _walk(units: Iterable[int], block: int, rows: int, across: int, cluster: int, band: int) -> Tiles:
-    """Return a block's tiles of these units, `across` of them in a row of tiles."""
-    bands = [divmod(unit, band * across) for unit in units]
-    at = [(n * band, min(band, rows - n * band), inside) for n, inside in bands]
-    return [[first + i % height, i // height * cluster + block % cluster] for first, height, i in at]
-
-
-def _along_rows(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
-    across = -(-columns // cluster)
-    units = range(block // cluster, rows * across, blocks // cluster)
-    return [[[unit // across, unit % across * cluster + block % cluster] for unit in units]]
-
-
-def _neighbours(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+def _neighbours(grid: _Grid, across: int) -> list[Tiles]:
     """Return what comes out if each cluster gets units that follow one another, an equal share of all."""
-    across, clusters, number = -(-columns // cluster), blocks // cluster, block // cluster
-    total = rows * across
+    clusters, number, total = grid.blocks // grid.cluster, grid.block // grid.cluster, grid.rows * across
     shares = {total // clusters, -(-total // clusters)}
     runs = [range(number * share, min((number + 1) * share, total)) for share in shares]
-    return [_walk(units, block, rows, across, cluster, band) for units in runs]
+    return [grid.walk(units, across) for units in runs]
 
 
-def _by_blocks(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
+def _by_blocks(grid: _Grid, across: int) -> list[Tiles]:
     """Return what comes out if units are dealt out to blocks: the first unit, the step or both are theirs."""
-    across = -(-columns // cluster)
+    block, _, _, blocks, cluster, _ = grid
     starts = ((block, blocks), (block // cluster, blocks), (block, blocks // cluster))
-    runs = [range(start, rows * across, step) for start, step in starts]
-    return [_walk(units, block, rows, across, cluster, band) for units in runs]
+    runs = [range(start, grid.rows * across, step) for start, step in starts]
+    return [grid.walk(units, across) for units in runs]
 
 
-def _rounded_down(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> list[Tiles]:
-    across = columns // cluster
-    return [
-        _walk(range(block // cluster, rows * across, blocks // cluster), block, rows, across, cluster, band)
-    ]
-
-
-def _gives(slip: Callable[..., list[Tiles]]):
-    """Return whether the tiles are among those that a slip gives, and wrong."""
+def _gives(slip: Callable[[_Grid, int], list[Tiles]]):
+    """Return whether the tiles are among those that slip(grid, units in a row of tiles) gives, and wrong."""
 
     def fits(got: Tiles, *args: int) -> bool:
-        return got != tiles_of(*args) and got in slip(*args)
+        grid = _Grid(*args)
+        return got != tiles_of(*args) and got in slip(grid, -(-grid.columns // grid.cluster))
 
     return fits
 
@@ -357,11 +348,15 @@ SCHEDULE = Task(
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with the next "
-        "column, and only then down.": _gives(_without_bands),
+        "column, and only then down.": _gives(
+            lambda grid, across: [tiles_of(*grid._replace(band=max(grid.rows, 1)))]
+        ),
         "Those are the tiles of blocks that work alone: a cluster's blocks compute tiles of one row side by "
-        "side.": _gives(_alone),
+        "side.": _gives(lambda grid, across: [tiles_of(*grid._replace(cluster=1))]),
         "The tile that sticks out of D is missing: a block keeps its place in the cluster, or its partner "
-        "waits for ever for copies that they share.": _gives(_inside),
+        "waits for ever for copies that they share.": _gives(
+            lambda grid, across: [[one for one in tiles_of(*grid) if one[1] < grid.columns]]
+        ),
         "Row and column are exchanged.": (
             lambda got, *args: got != tiles_of(*args) == [one[::-1] for one in got]
         ),
@@ -371,9 +366,13 @@ SCHEDULE = Task(
         "A tile is there that D does not have: the last band may have fewer rows.": (
             lambda got, block, rows, *_: any(one[0] >= rows for one in got)
         ),
-        "In a band the units go down first, then to the next column of units.": _gives(_along_rows),
+        "In a band the units go down first, then to the next column of units.": _gives(
+            lambda grid, across: [[[n // across, grid.column(n % across)] for n in grid.units(across)]]
+        ),
         "Both blocks of a cluster take the same units: count clusters, not blocks.": _gives(_by_blocks),
-        "Round up: the last unit of a row may stick out.": _gives(_rounded_down),
+        "Round up: the last unit of a row may stick out.": _gives(
+            lambda grid, _: [grid.walk(grid.units(less := grid.columns // grid.cluster), less)]
+        ),
         "Units are dealt out in turn: cluster t gets units t, t + clusters, t + 2 * clusters ...": _gives(
             _neighbours
         ),
@@ -463,10 +462,6 @@ def _forgets(*slips: dict[str, int]):
     return fits
 
 
-def _too_many(got: Choice, M: int, N: int, sms: int) -> bool:
-    return got[3] > 8 and _all_but_stages(got, tile_for(M, N, sms))
-
-
 def _full_turn_as_none(got: Choice, M: int, N: int, sms: int) -> bool:
     """Whether the last turn was given `tiles % sms` tiles, 0 where it is full."""
     BM, right = 64 if M <= 64 else 128, tile_for(M, N, sms)
@@ -519,7 +514,9 @@ TILES = Task(
         ),
         "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
         "alignment, and each row of A has a scale of 4 bytes.": _forgets(*_FORGOTTEN),
-        "More than 8 stages bring nothing: stop there.": _too_many,
+        "More than 8 stages bring nothing: stop there.": (
+            lambda got, *args: got[3] > 8 and _all_but_stages(got, tile_for(*args))
+        ),
     },
     hints=(
         "M = 256, N = 7168, tiles of 128 x 128: how many tiles are there, and how many of 132 "

@@ -42,32 +42,21 @@ def decode(code: int) -> float:
 
 
 def _codes(rng: np.random.Generator) -> Iterator[Case]:
-    for code in (0x41, 0x38, 0xB8, 0x08, 0x7E, 0x01, 0x07, 0x00, 0x80, 0x7F, 0xFF, 0x78):
-        yield _case(code)
-    for code in rng.permutation(256):
-        yield _case(int(code))
-
-
-def _case(code: int) -> Case:
-    text = f"{code:08b}"
-    return Case((code,), f"the code 0x{code:02x}, bits {text[0]} {text[1:5]} {text[5:]}")
-
-
-def _fields(code: int) -> tuple[int, int, int]:
-    return code >> 7, code >> 3 & 15, code & 7
+    first = (0x41, 0x38, 0xB8, 0x08, 0x7E, 0x01, 0x07, 0x00, 0x80, 0x7F, 0xFF, 0x78)
+    for code in (*first, *rng.permutation(256).tolist()):
+        text = f"{code:08b}"
+        yield Case((code,), f"the code 0x{code:02x}, bits {text[0]} {text[1:5]} {text[5:]}")
 
 
 def _with(code: int, bias: int = 7, lead: float = 1.0, subnormal: bool = True) -> float | None:
-    """Return what a slip would give; None where it is right all the same."""
-    sign, exponent, fraction = _fields(code)
+    sign, exponent, fraction = code >> 7, code >> 3 & 15, code & 7
     if code & 127 == 127:
         return None
     if exponent == 0 and subnormal:
         value = fraction / 8 * 2.0 ** (1 - bias)
     else:
         value = (lead + fraction / 8) * 2.0 ** (exponent - bias)
-    found = -value if sign else value
-    return None if found == decode(code) else found
+    return -value if sign else value
 
 
 DECODE = Task(
@@ -270,21 +259,13 @@ def _scales(*slips: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[
 
     def fits(got: tuple, x: np.ndarray) -> bool:
         right = quantise(x)[1]
-        return any(_is_other(got[1], slip(x, right), right) for slip in slips)
+        return any(same(got[1], wrong := slip(x, right)) and not same(wrong, right) for slip in slips)
 
     return fits
 
 
-def _is_other(got: np.ndarray, wrong: np.ndarray, right: np.ndarray) -> bool:
-    return same(got, wrong) and not same(wrong, right)
-
-
 def _of_rows(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
     return np.repeat(np.maximum(np.abs(x).max(axis=1, keepdims=True), 1e-4) / 448, scales.shape[1], axis=1)
-
-
-def _of_blocks(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    return np.repeat(scales.max(axis=0, keepdims=True), len(x), axis=0)
 
 
 def _signed_max(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -310,7 +291,10 @@ QUANTISE = Task(
             _of_rows, lambda x, scales: _of_rows(x, scales)[:, :1]
         ),
         "Every row has a scale of its own in each block: take the largest absolute value along the row "
-        "only.": _scales(_of_blocks, lambda x, scales: np.full_like(scales, scales.max())),
+        "only.": _scales(
+            lambda x, scales: np.repeat(scales.max(axis=0, keepdims=True), len(x), axis=0),
+            lambda x, scales: np.full_like(scales, scales.max()),
+        ),
         "The largest absolute value counts, not the largest value: think of a block of negative "
         "numbers.": _scales(_signed_max),
         "240 is the end of an IEEE format of this width; e4m3 goes on to 448.": _scales(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -36,13 +36,11 @@ THREADS = 256
 REDUCTION_MOST_REQUESTS = 100  # of a block to shared memory, with its shuffles
 
 
-def block_sums(x: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Return the sum of each piece of 256 numbers of x (n,), float32; the last piece may be shorter."""
-    return _by_pieces(x, lambda piece: piece)
+def block_sums(x: np.ndarray, sums: np.ndarray, part: Callable = lambda piece: piece) -> np.ndarray:
+    """Return the sum of each piece of 256 numbers of x (n,), float32; the last piece may be shorter.
 
-
-def _by_pieces(x: np.ndarray, part) -> np.ndarray:
-    """Return the sums of what `part` takes of each piece."""
+    Of each piece `part` is taken: a slip.
+    """
     wide = x.astype(np.float64)
     found = [part(wide[first : first + THREADS]).sum() for first in range(0, len(x), THREADS)]
     return np.array(found, np.float32)
@@ -91,12 +89,12 @@ REDUCTION = Task(
     lookalikes={
         "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
         "sum of the block, once.": lambda got, x, sums: bool(np.isnan(got).all()),
-        "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.": (
-            lambda x, sums: _by_pieces(x, lambda piece: piece[:128]) if len(x) > 128 else None
-        ),
-        "Those are the sums of every second number: the tree ends a level too early.": (
-            lambda x, sums: _by_pieces(x, lambda piece: piece[::2]) if len(x) > 1 else None
-        ),
+        "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.": {
+            "part": lambda piece: piece[:128]
+        },
+        "Those are the sums of every second number: the tree ends a level too early.": {
+            "part": lambda piece: piece[::2]
+        },
         "That is the first number of each block: is anything added to it?": (
             lambda x, sums: x[::THREADS] if len(x) > 1 else None
         ),
