@@ -169,7 +169,10 @@ class _Search:
         if one.how == "def" and before[1].how == "import":
             return before  # product of itertools, and that of a later task
         if one.how == "def":
-            begun = [each for each in options if each[1].how == "def" and not _is_handed_out(each[1])]
+            defined = [each for each in options if each[1].how == "def"]
+            begun = [
+                each for each in defined if "NotImplementedError" not in each[1].text or not _is_open(each[1])
+            ]
             return (begun or options)[-1]
         if one.how != "import":
             place, one = before
@@ -219,12 +222,7 @@ def _place_of(one: tuple[Place, object]) -> Place:
 
 
 def _is_open(one: Bound) -> bool:
-    """Whether a function is still a stub."""
     return is_stub(one.text, one.name)
-
-
-def _is_handed_out(one: Bound) -> bool:
-    return "NotImplementedError" in one.text and _is_open(one)
 
 
 # --- names that a piece reads -------------------------------------------------------------------------------

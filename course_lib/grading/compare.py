@@ -17,7 +17,6 @@ import numpy as np
 
 SHOWN = 5
 SMALLEST = 5e-324  # whole numbers beyond 2^53 may differ by less than a float64 shows
-Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -266,8 +265,8 @@ def _compare_arrays(got: np.ndarray, want: np.ndarray, allowed: Any, got_is: str
     says += list(_not_finite(got, want))
     if want.ndim == 0:  # the sentence has said it all
         return Mismatch(tuple(says), wrong=count, total=total)
-    indices = np.argwhere(wrong)[:SHOWN]
-    rows = tuple(_row(got, want, tuple(map(int, index))) for index in indices)
+    indices = [tuple(index) for index in np.argwhere(wrong)[:SHOWN].tolist()]
+    rows = tuple((str([*index]), *_texts(got[index], want[index])) for index in indices)
     errors = error_map(got, want) if want.ndim == 2 else None
     return Mismatch(tuple(says), got_is, want_is, rows, count, total, errors)
 
@@ -315,10 +314,6 @@ def _not_finite(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
             yield f"{extra} {'is' if extra == 1 else 'are'} {name} where another value is expected."
         if lost:
             yield f"{lost} should be {name} and {'is' if lost == 1 else 'are'} not."
-
-
-def _row(got: np.ndarray, want: np.ndarray, index: Index) -> tuple[str, str, str]:
-    return "[" + ", ".join(map(str, index)) + "]", *_texts(got[index], want[index])
 
 
 def _texts(got: Any, want: Any) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from course_lib.grading.report import (
     refused,
     wrong,
 )
-from course_lib.grading.runner import Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.runner import Fault, Outcome, Runner, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
@@ -126,7 +126,9 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
         report = _report_on_outcome(task, case, outcome)
         if report:
             report = _blamed_on_stubs(report, code, outcome.fault)
-            return replace(report, notes=(*report.notes, *_printed(printed)))
+            lines = f"{printed} line{'s' if printed > 1 else ''}"
+            said = (f"Your function printed {lines} during the check (not shown).",) if printed else ()
+            return replace(report, notes=(*report.notes, *said))
     return None
 
 
@@ -200,7 +202,6 @@ def _same_nans(guarded: Any, plain: Any) -> bool:
 
 
 def _has_nan(value: Any) -> bool:
-    """Whether an array, or one of a tuple of arrays, has a NaN."""
     if isinstance(value, tuple):
         return any(map(_has_nan, value))
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
@@ -217,7 +218,6 @@ def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
 
 
 def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | None:
-    """Return the report if this outcome is wrong, else None."""
     if outcome.fault:
         lines = [outcome.fault.sentence(), *_built_wrong(task, case, outcome.fault)]
         return wrong(task, lines, input_note(task, case))
@@ -277,7 +277,6 @@ def _report_on_mismatch(task: Task, case: Case, outcome: Outcome, want: Any, mis
 
 
 def _report_on_counts(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
-    """Check the number of operations on every case."""
     rng = generator(task, seed, part=2)
     for case in cases if task.counts else ():
         if sum(1 for _ in tape.floats(case.args)) > task.counts.most_numbers:
@@ -331,7 +330,11 @@ def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
     reached = round(timing.speedup, 2)  # as it is shown
     points = base + rule.points * rule.share(reached)
     goal = rule.next_threshold(reached)
-    lines = [_speed_line(timing)]
+    lines = [
+        f"{timing.speedup:.2f}x as fast as the baseline (95 % between {timing.low:.2f}x and "
+        f"{timing.high:.2f}x): {_time(timing.seconds)} against {_time(timing.baseline_seconds)}, equal "
+        "inputs, one thread, interleaved."
+    ]
     if goal is None:
         return make_report(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
     gain = base + rule.points * rule.share(goal)
@@ -341,23 +344,8 @@ def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
     return make_report(task, points, PARTLY if points else WRONG, lines)
 
 
-def _speed_line(timing: Timing) -> str:
-    return (
-        f"{timing.speedup:.2f}x as fast as the baseline (95 % between {timing.low:.2f}x and "
-        f"{timing.high:.2f}x): "
-        f"{_time(timing.seconds)} against {_time(timing.baseline_seconds)}, equal inputs, one thread, "
-        "interleaved."
-    )
-
-
 def _time(seconds: float) -> str:
     scale, unit = next(
         (pair for pair in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if seconds >= pair[0]), (1e-9, "ns")
     )
     return f"{seconds / scale:.3g} {unit}"
-
-
-def _printed(lines: int) -> tuple[str, ...]:
-    if not lines:
-        return ()
-    return (f"Your function printed {lines} line{'s' if lines > 1 else ''} during the check (not shown).",)

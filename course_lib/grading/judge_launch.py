@@ -151,7 +151,6 @@ def _wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str |
 
 
 def _fault_line(fault: Fault) -> str:
-    """Return the sentence on a launch that did not come to its end."""
     if fault.kind == "NotTraceable":
         said = fault.message  # it may begin with a name of the kernel's: no capital
         place = f"Line {fault.line}, `{fault.code}`: " if fault.line else ""
@@ -196,7 +195,6 @@ def _limit_lines(limit: Limit, counts: LaunchCounts, args: tuple) -> list[str]:
 
 
 def _row(row: LineCount) -> str:
-    """Return what one line of the kernel did."""
     place = f"line {row.line}, `{row.code}`: " if row.line else ""
     if row.where == "shuffle":
         return f"{place}{_number(row.requests, 'shuffle')}"

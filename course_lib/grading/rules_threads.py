@@ -128,7 +128,6 @@ def _threads(scenario: Scenario, entry: str) -> str:
 
 
 def _needed(program: Program, scenario: Scenario) -> str:
-    """Return the text of the functions that the entry calls, and of values at the top of the text."""
     values = [one for one in program.reached if isinstance(one, ast.Assign)]
     needed = [*values, *_own_functions(program, scenario)]  # as written: unparsed it may mean something else
     return "\n\n".join(ast.get_source_segment(program.source, one) for one in needed)

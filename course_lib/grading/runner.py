@@ -152,7 +152,8 @@ class InProcess:
                 raise
             except BaseException as error:
                 return Outcome(fault=self._fault(error, args), args_after=args, printed=printed.lines)
-        return Outcome(value, None, args, _owner(value, args), printed.lines)
+        owner = next((place for place, argument in enumerate(args) if _shares(value, argument)), None)
+        return Outcome(value, None, args, owner, printed.lines)
 
     def _value(self, args: tuple) -> Any:
         return self.function(*args)
@@ -451,11 +452,6 @@ def unchanged(before: Any, after: Any) -> bool:
     return type(before) is type(after) and not changed(([after],), ([before],))
 
 
-def _owner(value: Any, args: tuple) -> int | None:
-    """Return the place of the argument whose memory the value shares, or None."""
-    return next((place for place, argument in enumerate(args) if _shares(value, argument)), None)
-
-
 def _shares(value: Any, argument: Any) -> bool:
     if isinstance(value, np.ndarray) and isinstance(argument, np.ndarray):
         return value.size > 0 and np.shares_memory(value, argument)
@@ -503,7 +499,6 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def _message(error: BaseException) -> str:
-    """Return the first telling line of an exception's message."""
     lines = [ANSI.sub("", line).strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line]
     if type(error).__module__.startswith("numba"):

@@ -106,7 +106,7 @@ def guard(text: str, by_hand: bool = False) -> str:
     """
     tree = ast.parse(text)
     tree = _Guard(by_hand, _imported(tree)).visit(tree)
-    at = next((n for n, node in enumerate(tree.body) if not _is_future(node)), 0)
+    at = next((n for n, node in enumerate(tree.body) if getattr(node, "module", "") != "__future__"), 0)
     names = "Rows as __rows, unwritten as __unwritten"
     tree.body[at:at] = ast.parse(f"from course_lib.grading.array_arithmetic import {names}").body
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
@@ -138,11 +138,6 @@ class _Guard(ast.NodeTransformer):
         return node
 
 
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """Return what names taken from libraries stand for."""
     imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
     return {name: dotted.rpartition(".")[2] for one in imports for name, dotted in names_of(one)}

@@ -129,7 +129,7 @@ class Task:
 
     id: str
     title: str
-    points: float
+    points: float = 3
     difficulty: int = 3
     minutes: int = 15
     cases: Callable[[np.random.Generator], Iterable[Case]]

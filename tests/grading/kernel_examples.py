@@ -83,7 +83,6 @@ def _exactly(want: Array, args: tuple) -> float:
 TURN = Task(
     id="99.turned",
     title="Transpose through shared memory",
-    points=3,
     minutes=20,
     entry="turned",
     cases=_matrices,

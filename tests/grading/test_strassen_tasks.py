@@ -87,7 +87,7 @@ def test_the_crossover_is_where_both_times_are_equal():
 
 
 def test_the_allowed_error_lets_rounding_pass_and_nothing_else(answers):
-    close, rng = declared.close_by_norm(declared.one_level), np.random.default_rng(4)
+    close, rng = declared.close_by_norm(), np.random.default_rng(4)
     for dtype in ("float32", "float64"):
         A, B = (rng.uniform(-2, 2, (24, 24)).astype(dtype) for _ in "AB")
         exact = (A.astype(np.float64) @ B.astype(np.float64)).astype(dtype)

@@ -60,7 +60,6 @@ class ClassBook:
 
     @cached_property
     def _book(self) -> Any:
-        """The grade book."""
         self._entering.result()  # first of all: two threads must not import nbgrader at once
         import sqlalchemy
         from nbgrader.api import Gradebook
@@ -100,7 +99,6 @@ class ClassBook:
             ) from None
 
     def _enter(self, verdict: dict[str, Any], handed_in: str | None) -> None:
-        """Write the points and flags of a verdict into the grade book."""
         book, name, student = self._book, self._assignment.name, verdict["student"]
         book.update_or_create_student(student)
         when = {"timestamp": handed_in} if handed_in else {}
@@ -158,7 +156,6 @@ class ClassBook:
         return json.loads(kept.read_text(encoding="utf-8"))
 
     def _is_known(self) -> bool:
-        """Whether the grade book has the assignment with its cells."""
         from nbgrader.api import Gradebook, MissingEntry
 
         if not (self._folder / BOOK).exists():

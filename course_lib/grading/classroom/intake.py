@@ -364,7 +364,6 @@ class _Handed:
             self._others.append(path)
 
     def _is_fitting(self, name: str) -> bool:
-        """Whether a file's name contains the assignment's."""
         return squash(self.assignment) in squash(names.stem(name))
 
     def set_other_assignments_aside(self) -> None:

@@ -76,7 +76,6 @@ def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[lis
 
 
 def _marks(cell: dict[str, Any]) -> dict[str, Any]:
-    """Return what nbgrader knows of a cell."""
     return cell["metadata"].get("nbgrader", {})
 
 

@@ -123,8 +123,6 @@ def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done
 
 
 class _Run:
-    """One run over a class."""
-
     def __init__(self, order: GradingOrder, assignment: Assignment, sandbox: Sandbox, seed: int) -> None:
         self._order = order
         self._assignment = assignment

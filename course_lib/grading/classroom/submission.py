@@ -176,7 +176,6 @@ def _cell(cell: dict, kind: str, number: int, problems: _Problems) -> Cell:
 
 
 def _clean(text: str) -> str:
-    """Return text that can be written to a file."""
     return SURROGATES.sub("\ufffd", text)
 
 

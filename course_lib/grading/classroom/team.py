@@ -179,8 +179,6 @@ def _own_hands() -> _Hands:
 
 
 class _Hand:
-    """A process that judges."""
-
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", CODE.format(paths=sys.path, pid=os.getpid())],
@@ -211,7 +209,6 @@ class _Hand:
         self._process.wait()
 
     def _watch(self, done: threading.Event) -> None:
-        """End the process if it takes too much."""
         began, used = time.monotonic(), None
         with contextlib.suppress(psutil.Error):  # it has ended by itself
             process = psutil.Process(self._process.pid)

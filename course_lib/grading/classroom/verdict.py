@@ -259,7 +259,6 @@ def _judged_task(
 
 
 def _with_line(report: Report, old: str, new: str) -> Report:
-    """Return the report with another line in the place of one."""
     return replace(report, lines=tuple(new if line == old else line for line in report.lines))
 
 

@@ -105,7 +105,6 @@ def _child() -> list[str]:
 
 
 def _steps(printed: str) -> list[dict[str, Any]]:
-    """Return the lines that are whole; an ended process may have left half a line."""
     found = []
     for line in printed.splitlines():
         try:

@@ -257,17 +257,13 @@ def _lies_in(path: Path, folders: list[Path]) -> bool:
 
 def _others_of_this_user() -> int:
     """Return how many threads count already: before Linux 5.14 the limit counts all of a user's."""
-    if sys.platform != "linux" or os.geteuid() == 0 or _linux_version() >= (5, 14):
+    version = platform.release().split("-")[0].split(".")[:2]
+    if sys.platform != "linux" or os.geteuid() == 0 or [*map(int, version)] >= [5, 14]:
         return 0
     import psutil
 
     known = (one.info for one in psutil.process_iter(["uids", "num_threads"]))
     return sum(one["num_threads"] or 1 for one in known if one["uids"] and one["uids"].real == os.getuid())
-
-
-def _linux_version() -> tuple[int, ...]:
-    major, minor = platform.release().split("-")[0].split(".")[:2]
-    return int(major), int(minor)
 
 
 @functools.cache
@@ -339,7 +335,7 @@ def filter_program(machine: str = "") -> bytes | None:
     if known is None:
         return None
     mark, clone, refused = known
-    steps = [_step(LOAD, ARCHITECTURE), *_unless_equal(mark, KILL), _step(LOAD, NUMBER)]
+    steps = [_step(LOAD, ARCHITECTURE), _step(EQUAL, mark, 1, 0), _step(RETURN, KILL), _step(LOAD, NUMBER)]
     steps += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, ERRNO | EPERM)]
     for number in sorted(refused.values()):
         steps += _if_equal(number, ERRNO | EPERM)
@@ -355,7 +351,3 @@ def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 def _if_equal(value: int, result: int) -> list[bytes]:
     return [_step(EQUAL, value, 0, 1), _step(RETURN, result)]
-
-
-def _unless_equal(value: int, result: int) -> list[bytes]:
-    return [_step(EQUAL, value, 1, 0), _step(RETURN, result)]

@@ -174,7 +174,6 @@ class SandboxedRunner:
         return self._sandbox.limits
 
     def _limit_s(self) -> float:
-        """Return how long the next call may take by the clock on the wall."""
         return max(0.1, min(3 * self._limits.call_s, self._deadline - time.perf_counter()))
 
     def _started(self) -> None:

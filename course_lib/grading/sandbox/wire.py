@@ -205,10 +205,6 @@ def _read_floats(memory: _UntakenMemory, place: list[int]) -> list[float]:
     return np.frombuffer(part, dtype=np.float64).tolist()
 
 
-def _read_scalar(memory: _UntakenMemory, dtype: str, place: list[int]) -> Any:
-    return np.frombuffer(memory.take(place), dtype=_dtype(dtype), count=1)[0]
-
-
 def _read_array(memory: _UntakenMemory, dtype: str, shape: list[int], place: list[int]) -> np.ndarray:
     part = memory.take(place)
     array = np.frombuffer(part, dtype=_dtype(dtype)) if part else np.empty(0, _dtype(dtype))
@@ -251,7 +247,7 @@ _READERS: dict[str, Callable] = {
     "line": lambda memory, number: TapeLine(_size(number)),
     "list of floats": _read_floats,
     "tuple of floats": lambda memory, place: tuple(_read_floats(memory, place)),
-    "scalar": _read_scalar,
+    "scalar": lambda memory, dtype, place: np.frombuffer(memory.take(place), _dtype(dtype), 1)[0],
     "array": _read_array,
     "strided": _read_strided,
     "foreign": _read_foreign,

@@ -244,7 +244,6 @@ class FewMisses:
 
 
 def _not_all(got: np.ndarray, shape: tuple[int, int, int]) -> str | None:
-    """Say what keeps the rows from being every triple once."""
     order = got.astype(np.int64)
     if ((order < 0) | (order >= np.array(shape))).any():
         bad = order[((order < 0) | (order >= np.array(shape))).any(axis=1)][0]
@@ -280,7 +279,6 @@ def _block(got: np.ndarray, M: int, K: int, N: int) -> int:
 VISITS = Task(
     id="04.visits",
     title="Hit the target",
-    points=3,
     minutes=25,
     cases=_products,
     reference=visits,
@@ -438,7 +436,6 @@ def _is_sure(registers: int, in_flight: int, loads: float) -> bool:
 SHAPE = Task(
     id="04.shape",
     title="The shape of a tile",
-    points=3,
     minutes=25,
     cases=_cores,
     reference=best_tile,
@@ -489,7 +486,6 @@ def _inputs_of_edge(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _counted_twice(got, A, B) -> bool:
-    """Whether rows at the end are twice what they should be."""
     want = product(A, B)
     twice = (abs(got - 2 * want) <= 1e-3 * abs(want)).all(axis=1) & want.any(axis=1)
     return bool(twice.any())
@@ -498,7 +494,6 @@ def _counted_twice(got, A, B) -> bool:
 EDGE = Task(
     id="04.edge",
     title="The last tile",
-    points=3,
     minutes=20,
     entry="repaired",
     cases=_inputs_of_edge,

@@ -208,7 +208,6 @@ STRIDES = Task(
 MATMUL = Task(
     id="02.matmul",
     title="Compile your own matmul",
-    points=3,
     minutes=20,
     entry="matmul",
     **PRODUCT,
@@ -284,7 +283,6 @@ def best_change(
 
 
 def _longer(flop: float, moved: float, peak: float, gbps: float) -> float:
-    """Return the seconds that the roofline allows."""
     return max(flop / peak, moved / gbps)
 
 
@@ -300,7 +298,6 @@ def _best(gain: Callable[[Sequence[float], Sequence[float]], float]) -> Callable
 
 
 def _limit_stays(old: Sequence[float], new: Sequence[float]) -> float:
-    """Return the gain of the part that takes longer at first, as if the other one never could."""
     work, rate = (1, 3) if old[1] / old[3] > old[0] / old[2] else (0, 2)
     return old[work] / old[rate] / (new[work] / new[rate])
 
@@ -332,7 +329,6 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _is_clear(kernel: tuple[float, ...], changes: list[Change]) -> bool:
-    """Whether the best change is so by one part in a hundred."""
     best, *others = sorted((best_change(*kernel, [one])[1] for one in changes), reverse=True)
     return best > 1.01 * max(others)
 
@@ -340,7 +336,6 @@ def _is_clear(kernel: tuple[float, ...], changes: list[Change]) -> bool:
 CHANGE = Task(
     id="02.change",
     title="What would help?",
-    points=3,
     minutes=20,
     cases=_kernels,
     reference=best_change,

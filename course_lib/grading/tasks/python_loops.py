@@ -71,7 +71,6 @@ def _with_inf(rng: np.random.Generator) -> tuple[Rows, Rows]:
 
 
 def _skipping_zeros(A: Rows, B: Rows) -> Rows | None:
-    """Return the product that leaves out the terms with a factor 0; None if they make no difference."""
     left = [
         [exact_sum(a * b for a, b in zip(row, col, strict=True) if a and b) for col in zip(*B, strict=True)]
         for row in A
@@ -80,14 +79,12 @@ def _skipping_zeros(A: Rows, B: Rows) -> Rows | None:
 
 
 def _going_on(A: Rows, B: Rows, within: str) -> Rows | None:
-    """Return the product with a total that goes on from element to element, in each row or in all."""
     C = product(A, B)
     sums = np.cumsum(C, axis=1 if within == "row" else None).reshape(np.shape(C)) if C and C[0] else None
     return None if sums is None or np.isnan(sums).any() else sums.tolist()
 
 
 def _in_equal_places(A: Rows, B: Rows) -> Rows | None:
-    """Return the products of elements in equal places of matrices of one shape."""
     if (len(A), len(A and A[0])) != (len(B), len(B[0])):
         return None
     return [[a * b for a, b in zip(row, other, strict=True)] for row, other in zip(A, B, strict=True)]
@@ -274,7 +271,6 @@ def _sparse(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _entries(rng: np.random.Generator, M: int, K: int, filled: int) -> Entries:
-    """Return so many entries for each row, in no order."""
     return [
         list(zip(rng.permutation(K)[:filled].tolist(), rows(rng, 1, filled, 2)[0], strict=True))
         for _ in range(M)
@@ -284,7 +280,6 @@ def _entries(rng: np.random.Generator, M: int, K: int, filled: int) -> Entries:
 ROWS = Task(
     id="01.rows",
     title="Only what is there",
-    points=3,
     difficulty=2,
     cases=_sparse,
     reference=by_rows,
@@ -352,7 +347,6 @@ def matmul_indexed(A, B):
 FASTER = Task(
     id="01.faster",
     title="As fast as Python goes",
-    points=3,
     minutes=25,
     entry="matmul_fast",
     rules=OWN_LOOPS,

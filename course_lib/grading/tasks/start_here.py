@@ -61,7 +61,6 @@ def _layer(rng: np.random.Generator, kind: str, d: int) -> tuple:
 LAYERS = Task(
     id="00.layers",
     title="What does a network cost?",
-    points=3,
     difficulty=2,
     cases=_networks,
     reference=cost,
@@ -139,7 +138,6 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _weighed(weigh: Callable[[tuple], float]) -> Callable:
-    """Return the answer that takes another number of a row for its time."""
     return lambda profile, faster: after([(*row[:2], weigh(row), 0.0) for row in profile], faster)
 
 
@@ -242,7 +240,6 @@ def _call(
 ADDMM = Task(
     id="00.addmm",
     title="One call, five shapes",
-    points=3,
     difficulty=2,
     minutes=20,
     cases=_calls,
@@ -312,7 +309,6 @@ def _weights(rng: np.random.Generator) -> Iterator[Case]:
 CONV = Task(
     id="00.conv",
     title="A convolution is a matrix",
-    points=3,
     minutes=20,
     cases=_weights,
     reference=as_matrix,

@@ -77,13 +77,11 @@ def with_blocks_swapped(A: Array, B: Array) -> Array:
 
 
 def _wrong_blocks(got: Array, A: Array, B: Array) -> list[bool]:
-    """Say for each of the four blocks whether it is wrong."""
     pairs = zip(quarters(np.asarray(got, np.float64)), quarters(product(A, B)), strict=True)
     return [not np.allclose(mine, right, rtol=1e-3, atol=1e-3) for mine, right in pairs]
 
 
 def _only_block(place: int) -> Callable[..., bool]:
-    """Return whether of four blocks this one alone is wrong."""
     wanted = [block == place for block in range(4)]
     return lambda got, A, B: _wrong_blocks(got, A, B) == wanted
 
@@ -319,7 +317,6 @@ LOST = Task(
 LEVEL = Task(
     id="03.level",
     title="Seven products",
-    points=3,
     difficulty=2,
     entry="strassen_level",
     cases=even_shapes,
@@ -351,7 +348,6 @@ def additions(A: np.ndarray, B: np.ndarray) -> int:
 WINOGRAD = Task(
     id="03.winograd",
     title="Fifteen sums are enough",
-    points=3,
     entry="winograd_level",
     cases=even_shapes,
     reference=product,
@@ -455,7 +451,6 @@ def reference(A: np.ndarray, B: np.ndarray, cutoff: int) -> np.ndarray:
 
 
 def _without_the_last_k(got: np.ndarray, A: np.ndarray, B: np.ndarray, cutoff: int) -> bool:
-    """Whether the even part of the result lacks the last step of k."""
     if A.shape[1] % 2 == 0 or A.shape[1] == 1:
         return False
     even = np.s_[: len(A) // 2 * 2, : B.shape[1] // 2 * 2]
@@ -465,7 +460,6 @@ def _without_the_last_k(got: np.ndarray, A: np.ndarray, B: np.ndarray, cutoff: i
 ANY_SHAPE = Task(
     id="03.any",
     title="Any shape",
-    points=3,
     difficulty=4,
     minutes=25,
     entry="strassen",

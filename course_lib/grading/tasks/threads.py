@@ -70,7 +70,6 @@ def best_team(times: list[tuple[int, float]], most: int) -> tuple[int, float]:
 
 
 def _law(times: list[tuple[int, float]], powers: tuple[int, ...] = (0, -1, 1)) -> Callable[[float], float]:
-    """Return the time on p threads: the sum of these powers of p that goes through the times."""
     threads, seconds = np.array(times[: len(powers)], dtype=float).T
     parts = np.linalg.solve(threads[:, None] ** np.array(powers, float), seconds)
     return lambda p: float(parts @ float(p) ** np.array(powers, float))
@@ -101,7 +100,6 @@ def _measured(threads: Sequence[int], serial: float, divided: float, best: float
 
 
 def _is_clear(times: list[tuple[int, float]], most: int) -> bool:
-    """Whether the best number of threads is so by one part in a thousand."""
     best, second = sorted(map(_law(times), range(1, most + 1)))[:2]
     return second > 1.001 * best
 
@@ -215,7 +213,6 @@ def _drawn_teams(rng: random.Random) -> Iterator[Scenario]:
 RACE = Task(
     id="05.race",
     title="Every tile exactly once",
-    points=3,
     minutes=20,
     cases=_alone_of_race,
     reference=repaired,
@@ -336,7 +333,6 @@ def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
 TOTAL = Task(
     id="05.total",
     title="How much is there?",
-    points=3,
     minutes=20,
     cases=_alone_of_total,
     reference=total_of,
@@ -435,7 +431,6 @@ def _drawn_pools(rng: random.Random) -> Iterator[Scenario]:
 POOL = Task(
     id="05.pool",
     title="Two buffers for many threads",
-    points=3,
     difficulty=4,
     minutes=20,
     cases=_one_free,
@@ -517,7 +512,6 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
 INVALIDATIONS = Task(
     id="05.invalidations",
     title="Who loses the line?",
-    points=3,
     cases=_traces,
     reference=invalidations,
     rules=(Language(("math", "numpy", "collections", "itertools")),),
@@ -632,7 +626,6 @@ def _dealt(policy: str) -> Callable[..., list[int] | None]:
 BALANCE = Task(
     id="05.balance",
     title="Nobody waits long",
-    points=3,
     cases=_works,
     reference=deal,
     comparison=WithinTenPercent(),
@@ -752,7 +745,6 @@ def _families(rng: np.random.Generator) -> Iterator[Case]:
 LEAK = Task(
     id="05.leak",
     title="A parent that leaks nothing",
-    points=3,
     minutes=20,
     cases=_families,
     reference=parent,

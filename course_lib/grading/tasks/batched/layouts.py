@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import Values, exact, product_tolerance
+from course_lib.grading.language import Language
 from course_lib.grading.task import Case, Task
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, matrix, product, sizes
+
+#: What the assignment's setup cell imports, and what Python has for counting. No PyTorch, nor this course.
+USUAL_IMPORTS = Language(("numpy", "numba", "math", "collections", "itertools"))
+
 
 # --- 07.strides: which views of a tensor one strided batched call takes as they are -------------------------
 
@@ -193,7 +197,6 @@ def bmm(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _tolerance(want: np.ndarray, args: tuple) -> np.ndarray:
-    """Return the allowed error of each entry: that of each product in the batch."""
     A, B = args
     allowed = np.zeros(want.shape)
     for n in range(len(A)):
@@ -232,7 +235,6 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
 BMM = Task(
     id="07.bmm",
     title="Many small products, one call",
-    points=3,
     difficulty=2,
     cases=_batches,
     reference=bmm,
@@ -240,13 +242,13 @@ BMM = Task(
     rules=LOOPS_ONLY,
     lookalikes={
         "Every product in the batch is the first one: index A and B with the number in the batch.": (
-            lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None
+            lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0)
         ),
         "A goes on through the batch, but B is always the first one: B is indexed [b, k, j].": (
-            lambda A, B: bmm(A, np.repeat(B[:1], len(B), 0)) if len(A) > 1 else None
+            lambda A, B: bmm(A, np.repeat(B[:1], len(B), 0))
         ),
         "B goes on through the batch, but A is always the first one: A is indexed [b, i, k].": (
-            lambda A, B: bmm(np.repeat(A[:1], len(A), 0), B) if len(A) > 1 else None
+            lambda A, B: bmm(np.repeat(A[:1], len(A), 0), B)
         ),
         "Only the first product of the batch is there: does the function return inside the loop?": (
             lambda got, A, B: len(got) > 2 and got[0].any() and not got[1:].any()
@@ -255,7 +257,7 @@ BMM = Task(
             lambda got, A, B: len(got) > 1 and got[:-1].any() and not got[-1].any()
         ),
         "The sums go on from one product to the next: nothing is shared between them.": (
-            lambda A, B: np.cumsum(bmm(A, B), 0) if len(A) > 1 else None
+            lambda A, B: np.cumsum(bmm(A, B), 0)
         ),
         "This is B times A: the operands are swapped.": lambda A, B: bmm(B, A),
         "This is A times the transpose of B: B is indexed [b, k, j].": (
@@ -331,25 +333,21 @@ def _folded(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int
 
 
 def _taps_first(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray | None:
-    """Return the rows in the order (k, c) in place of (c, k)."""
     right = im2col(x, kernel, *rest)
     return right.reshape(len(x), kernel, -1).swapaxes(0, 1).reshape(right.shape)
 
 
 def _turned(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray:
-    """Return the taps of the kernel from the last to the first."""
     right = im2col(x, kernel, *rest)
     return right.reshape(len(x), kernel, -1)[:, ::-1].reshape(right.shape)
 
 
 def _moved(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
-    """Return what stands in the matrix if all padding is behind the signal."""
     behind = np.concatenate([x, np.zeros((len(x), 2 * padding), x.dtype)], 1)
     return im2col(behind, kernel, stride, 0, dilation)
 
 
 def _wrapped(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray | None:
-    """Return what stands in the matrix if frames before the first one are counted from the end."""
     T = x.shape[1]
     if not 0 < padding <= T:
         return None
@@ -360,7 +358,6 @@ def _wrapped(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: in
 IM2COL = Task(
     id="07.im2col",
     title="A convolution that is a matmul",
-    points=3,
     minutes=20,
     cases=_signals,
     reference=im2col,
@@ -467,7 +464,7 @@ REL_SHIFT = Task(
             "column": lambda T, query, key: T - 1 + query - key
         },
         "The shift is right; but the first T columns are needed, and these are the last ones.": (
-            lambda scores: _shifted(scores, len(scores), len(scores) - 1) if len(scores) > 1 else None
+            lambda scores: _shifted(scores, len(scores), len(scores) - 1)
         ),
         "The shift is off by one: zeros of the padding, or scores of the row before, have come in.": (
             lambda scores: _shifted(scores, 0, 0)

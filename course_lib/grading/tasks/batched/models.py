@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.compare import close, same
 from course_lib.grading.task import Case, Task
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
+from course_lib.grading.tasks.batched.layouts import USUAL_IMPORTS
 
 # --- 07.softmax: attention weights of an utterance that is padded in its batch ------------------------------
 
@@ -77,14 +77,12 @@ def _amid(scores: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 
 def _sums_of_columns(scores: np.ndarray, length: int) -> np.ndarray:
-    """Return weights of which every column adds up to 1."""
     valid = scores[:length, :length]
     raised = np.exp(valid - valid.max(axis=1, keepdims=True))
     return _amid(scores, raised / raised.sum(axis=0))
 
 
 def _both_only(scores: np.ndarray, length: int) -> np.ndarray:
-    """Return weights where only the pairs of two padded frames were masked."""
     valid = np.arange(len(scores)) < length
     seen = valid[:, None] | valid[None, :]
     return np.where(seen, _softmax(np.where(seen, scores, FILL)), 0.0)
@@ -93,7 +91,6 @@ def _both_only(scores: np.ndarray, length: int) -> np.ndarray:
 SOFTMAX = Task(
     id="07.softmax",
     title="Nobody listens to padding",
-    points=3,
     minutes=20,
     cases=_attention,
     reference=weights,
@@ -316,7 +313,6 @@ PROFILE = Task(
 
 
 def _speed_up(rows: list[Timed], gflops: float, gbytes: float, of: Callable[..., float]) -> float:
-    """Return the speed-up if the op took `of` both times, sum or min, in place of the longer one."""
     op = begin_with(rows, gflops, gbytes)[0]
     (row,) = [row for row in rows if row[0] == op]
     time, least = sum(row[2] for row in rows), of((row[4] / gflops, row[5] / gbytes)) / 1000
@@ -459,7 +455,6 @@ SLOW = Task(
 
 
 def _growth(name: str, before: list[Called], after: list[Called]) -> float:
-    """Return by which factor the self time for one call of an op has grown."""
     (was,), (now,) = ([row[2] / row[1] for row in rows if row[0] == name] for rows in (before, after))
     return now / was
 
@@ -547,7 +542,6 @@ def _batch(
 
 
 def _before_the_first_bad(measured: Measured, rate: float, target: float) -> int:
-    """Return the last batch of those that will do before the first that will not."""
     good = itertools.takewhile(lambda row: _good(*row, rate, target), measured)
     return max((n for n, _ in good), default=0)
 
@@ -557,12 +551,10 @@ def _largest(n: int, s: float) -> float:
 
 
 def _lazy(n: int, s: float, rate: float, target: float) -> bool:
-    """Whether a batch is computed within the target: waiting is forgotten."""
     return s <= target and n / s >= rate
 
 
 def _mean(n: int, s: float, rate: float, target: float) -> bool:
-    """Whether a batch will do if the first one waits half of the time, the mean."""
     return (n - 1) / rate / 2 + s <= target and n / s >= rate
 
 

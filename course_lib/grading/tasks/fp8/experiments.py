@@ -47,7 +47,6 @@ def _sum_work(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
 ACCUMULATOR = Task(
     id="10.accumulator",
     title="The sum nobody can see",
-    points=3,
     difficulty=5,
     minutes=35,
     cases=_cores,

@@ -294,14 +294,12 @@ class _Grid(NamedTuple):
 
 
 def _as_high_as_all(grid: _Grid, across: int) -> list[Tiles]:
-    """Return what comes out if the last band counts as `band` rows high."""
     band = grid.band
     at = [(unit // (band * across) * band, unit % (band * across)) for unit in grid.units(across)]
     return [[[first + inside % band, grid.column(inside // band)] for first, inside in at]]
 
 
 def _neighbours(grid: _Grid, across: int) -> list[Tiles]:
-    """Return what comes out if each cluster gets units that follow one another, an equal share of all."""
     clusters, number, total = grid.blocks // grid.cluster, grid.block // grid.cluster, grid.rows * across
     shares = {total // clusters, -(-total // clusters)}
     runs = [range(number * share, min((number + 1) * share, total)) for share in shares]
@@ -309,7 +307,6 @@ def _neighbours(grid: _Grid, across: int) -> list[Tiles]:
 
 
 def _by_blocks(grid: _Grid, across: int) -> list[Tiles]:
-    """Return what comes out if units are dealt out to blocks: the first unit, the step or both are theirs."""
     block, _, _, blocks, cluster, _ = grid
     starts = ((block, blocks), (block // cluster, blocks), (block, blocks // cluster))
     runs = [range(start, grid.rows * across, step) for start, step in starts]
@@ -327,8 +324,6 @@ def _gives(slip: Callable[[_Grid, int], list[Tiles]]):
 
 
 def _right_in(place: int):
-    """Return whether all rows (0) or all columns (1) are right, and they alone."""
-
     def fits(got: Tiles, *args: int) -> bool:
         want = tiles_of(*args)
         return [one[place] for one in got] == [one[place] for one in want]
@@ -339,7 +334,6 @@ def _right_in(place: int):
 SCHEDULE = Task(
     id="10.schedule",
     title="Who computes what, and when",
-    points=3,
     difficulty=4,
     minutes=25,
     cases=_grids,
@@ -463,7 +457,6 @@ def _forgets(*slips: dict[str, int]):
 
 
 def _full_turn_as_none(got: Choice, M: int, N: int, sms: int) -> bool:
-    """Whether the last turn was given `tiles % sms` tiles, 0 where it is full."""
     BM, right = 64 if M <= 64 else 128, tile_for(M, N, sms)
     tiles = {BN: -(-M // BM) * -(-N // BN) for BN in TILE_WIDTHS}
     turns = {BN: -(-tiles[BN] // sms) for BN in TILE_WIDTHS}
@@ -481,7 +474,6 @@ def _per_cent(got: Choice, M: int, N: int, sms: int) -> bool:
 TILES = Task(
     id="10.tiles",
     title="A tile that fits",
-    points=3,
     minutes=25,
     cases=_sizes,
     reference=tile_for,

@@ -166,7 +166,6 @@ def _odd_tie(got: int, x: float) -> bool:
 ENCODE = Task(
     id="10.encode",
     title="To the nearest of 256",
-    points=3,
     difficulty=4,
     minutes=25,
     cases=_numbers,
@@ -322,7 +321,6 @@ QUANTISE = Task(
 
 
 def _small_blocks_differ(got: np.ndarray, scales: np.ndarray) -> bool:
-    """Whether the wrong scales are those of blocks whose amax is clamped, and they are smaller than that."""
     small = scales <= np.float32(SMALLEST_AMAX / LARGEST) * (1 + 1e-6)
     return bool(
         small.any()
@@ -370,7 +368,6 @@ def _e4m3(rng: np.random.Generator, rows: int, K: int) -> np.ndarray:
 
 
 def _counted_twice(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    """Return what comes out if each inner sum begins with the total, to which it is added then."""
     tensor_core = load(TENSOR_CORE, "tensor_core")
     total = np.zeros((len(A), len(B)), np.float32)
     for k in range(0, A.shape[1], every):
@@ -379,7 +376,6 @@ def _counted_twice(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, in
 
 
 def _is_exact(got: np.ndarray, A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> bool:
-    """Whether all is a product in float32 or better, and the right result is further from it."""
     A, B = A.astype(np.float64), B.astype(np.float64)
     exact, size = A @ B.T, np.abs(A) @ np.abs(B).T
     near, far = (np.abs(one - exact) <= 2.0**-20 * size for one in (got, two_level(A, B, every, core)))

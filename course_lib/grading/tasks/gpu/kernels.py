@@ -36,11 +36,12 @@ THREADS = 256
 REDUCTION_MOST_REQUESTS = 100  # of a block to shared memory, with its shuffles
 
 
-def block_sums(x: np.ndarray, sums: np.ndarray, part: Callable = lambda piece: piece) -> np.ndarray:
-    """Return the sum of each piece of 256 numbers of x (n,), float32; the last piece may be shorter.
+def block_sums(x: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return the sum of each piece of 256 numbers of x (n,), float32; the last piece may be shorter."""
+    return _by_pieces(x, lambda piece: piece)
 
-    Of each piece `part` is taken: a slip.
-    """
+
+def _by_pieces(x: np.ndarray, part: Callable) -> np.ndarray:
     wide = x.astype(np.float64)
     found = [part(wide[first : first + THREADS]).sum() for first in range(0, len(x), THREADS)]
     return np.array(found, np.float32)
@@ -80,7 +81,6 @@ REDUCTION_LIMITS = (
 REDUCTION = Task(
     id="06.reduction",
     title="A tree of sums",
-    points=3,
     minutes=20,
     cases=_vectors,
     reference=block_sums,
@@ -89,15 +89,12 @@ REDUCTION = Task(
     lookalikes={
         "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
         "sum of the block, once.": lambda got, x, sums: bool(np.isnan(got).all()),
-        "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.": {
-            "part": lambda piece: piece[:128]
-        },
-        "Those are the sums of every second number: the tree ends a level too early.": {
-            "part": lambda piece: piece[::2]
-        },
-        "That is the first number of each block: is anything added to it?": (
-            lambda x, sums: x[::THREADS] if len(x) > 1 else None
+        "Those are the sums of the first 128 numbers of each block: "
+        "the tree must begin with half = 128.": lambda x, sums: _by_pieces(x, lambda piece: piece[:128]),
+        "Those are the sums of every second number: the tree ends a level too early.": lambda x, sums: (
+            _by_pieces(x, lambda piece: piece[::2])
         ),
+        "That is the first number of each block: is anything added to it?": (lambda x, sums: x[::THREADS]),
         "Each block continues the sum of the one before it.": lambda x, sums: np.cumsum(x)[-1:],
     },
     hints=(
@@ -146,7 +143,6 @@ def _tiles(A: np.ndarray, turn_tiles: bool) -> np.ndarray | None:
 
 
 def _rows_left_out(got: np.ndarray) -> bool:
-    """Return whether the first 8 of every 32 rows are there and all others are not."""
     nobody = np.isnan(got)
     late = np.arange(len(got)) % TURNED_SIDE >= TRANSPOSE_ROWS
     return bool(late.any() and nobody[late].all() and not nobody[~late].any())
@@ -170,7 +166,6 @@ TRANSPOSE_LIMITS = (
 TRANSPOSE = Task(
     id="06.transpose",
     title="Rows in, rows out",
-    points=3,
     minutes=20,
     cases=_matrices,
     reference=transpose,
@@ -285,29 +280,18 @@ SLIPS = {
         lambda A, B, C: A[:, :SIDE] @ B[:SIDE] if A.shape[1] >= 2 * SIDE else None
     ),
     "Only the last tile's terms are there: is the sum set to 0 at every step?": (
-        lambda A, B, C: _last_tile(A, B) if A.shape[1] > SIDE else None
+        lambda A, B, C: A[:, (k := (A.shape[1] - 1) // SIDE * SIDE) :] @ B[k:] if A.shape[1] > SIDE else None
     ),
     "The terms of the last, unfinished tile are missing.": (
-        lambda A, B, C: _whole_tiles(A, B) if A.shape[1] % SIDE else None
+        lambda A, B, C: A[:, : (k := A.shape[1] // SIDE * SIDE)] @ B[:k] if A.shape[1] % SIDE else None
     ),
     "That is B @ A.": lambda A, B, C: B @ A if A.shape == B.shape else None,
 }
 
 
-def _last_tile(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    first = (A.shape[1] - 1) // SIDE * SIDE
-    return A[:, first:] @ B[first:]
-
-
-def _whole_tiles(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    whole = A.shape[1] // SIDE * SIDE
-    return A[:, :whole] @ B[:whole]
-
-
 MATMUL = Task(
     id="06.matmul",
     title="Tiles of any shape",
-    points=3,
     difficulty=4,
     minutes=20,
     entry="tiled",
@@ -432,7 +416,6 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    """Return numbers from -3 to 3."""
     return rng.uniform(-3, 3, (M, N)).astype(np.float32)
 
 
@@ -445,14 +428,12 @@ def _with_outliers(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
 
 
 def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
-    """Return exp(X) with every number divided by the sum of its lane alone."""
     wide = np.exp(X.astype(np.float64))
     sums = np.stack([wide[:, lane::WARP].sum(axis=1) for lane in range(min(WARP, X.shape[1]))], axis=1)
     return wide / sums[:, np.arange(X.shape[1]) % WARP]
 
 
 def _lanes_disagree(got: np.ndarray, X: np.ndarray, Y: np.ndarray) -> bool:
-    """Return whether the numbers of one row are off by factors that differ."""
     wanted = softmax(X, Y)
     counts = (wanted > 1e-20) & np.isfinite(got)
     factors = np.where(counts, got / np.where(counts, wanted, 1), np.nan)

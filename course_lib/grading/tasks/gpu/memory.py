@@ -221,7 +221,6 @@ BARRIER_LIMITS = (
 BARRIER = Task(
     id="06.barrier",
     title="Right in lockstep, wrong on a GPU",
-    points=3,
     cases=_rows,
     reference=repaired,
     launch=Launch(
