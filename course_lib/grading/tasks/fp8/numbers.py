@@ -382,20 +382,6 @@ def _is_exact(got: np.ndarray, A: np.ndarray, B: np.ndarray, every: int, core: t
     return bool(near.all() and not far.all())
 
 
-def _one_sum(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    return gemm_e4m3(A, B, core=TensorCore("", *core))
-
-
-def _last_sum(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    last = (A.shape[1] - 1) // every * every
-    return _one_sum(A[:, last:], B[:, last:], every, core)
-
-
-def _all_but_the_last(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    whole = A.shape[1] // every * every
-    return two_level(A[:, :whole], B[:, :whole], every, core)
-
-
 def _gives(slip: Callable[..., np.ndarray]) -> Callable[..., bool]:
     """Return whether all bits are those that a slip gives, and not the right ones."""
 
@@ -416,13 +402,17 @@ PROMOTION = Task(
     rules=(Language(MODULES, given=TENSOR_CORE),),
     lookalikes={
         "That is one sum from beginning to end: the tensor core's sum must begin anew, from zero, every "
-        "`every` products.": _gives(_one_sum),
+        "`every` products.": _gives(lambda A, B, _, core: gemm_e4m3(A, B, core=TensorCore("", *core))),
         "That sum is exact: the product must go through `tensor_core`, with all it cuts off.": _is_exact,
         "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.": _gives(
             _counted_twice
         ),
-        "Only the last of the inner sums is there: add them up.": _gives(_last_sum),
-        "The last inner sum is missing: it has fewer products than the others.": _gives(_all_but_the_last),
+        "Only the last of the inner sums is there: add them up.": _gives(
+            lambda A, B, n, core: two_level(A[:, (k := (A.shape[1] - 1) // n * n) :], B[:, k:], n, core)
+        ),
+        "The last inner sum is missing: it has fewer products than the others.": _gives(
+            lambda A, B, n, core: two_level(A[:, : (k := A.shape[1] // n * n)], B[:, :k], n, core)
+        ),
         "A last bit is different here and there: the outer sum is float32, rounded after each addition, from "
         "the first block to the last.": (
             lambda got, *args: np.allclose(got, two_level(*args), rtol=3e-6, atol=1e-6)
