@@ -173,6 +173,11 @@ def test_rounding_is_seen_in_numbers_pairs_and_matrices():
         assert words in said and said.endswith("after the point: do you round?"), got
 
 
+def test_a_slip_that_changes_nothing_on_an_input_explains_nothing():
+    got, want = 10**9 + 1, 10**9
+    assert recognise(got, want, (), {"no": lambda: want, "yes": lambda: got}) == ["yes"]
+
+
 def test_what_is_not_rounded_is_not_said_to_be():
     for got, want in (
         (0.0, 0.02158991),  # nothing of it is right
