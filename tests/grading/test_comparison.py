@@ -175,7 +175,7 @@ def test_rounding_is_seen_in_numbers_pairs_and_matrices():
 
 def test_a_slip_that_changes_nothing_on_an_input_explains_nothing():
     got, want = 10**9 + 1, 10**9
-    assert recognise(got, want, (), {"no": lambda: want, "yes": lambda: got}) == ["yes"]
+    assert recognise(got, want, (), {"no": lambda *_: want, "yes": lambda *_: got}) == ["yes"]
 
 
 def test_what_is_not_rounded_is_not_said_to_be():
