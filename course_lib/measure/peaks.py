@@ -115,11 +115,12 @@ class Peaks:
         return self.reads["L1"] / (4 * self.flops["float64"]["one"])  # 8 bytes and 2 FLOP for each lane
 
     def per_cycle(self, dtype: Any = "float64", threads: int = 1) -> int:
-        """Return the FLOP that so many cores could do in a cycle, out of peak and clock of one.
+        """Return the FLOP that so many threads could do in a cycle, out of peak and clock of one core.
 
         Ports x lanes x 2 is a multiple of 4 on every CPU with vectors, so it is rounded to one.
         """
-        return threads * max(4, 4 * round(self.gflops(dtype) / self.ghz / 4))
+        cores = min(threads, hardware.cores())  # a second thread of a core brings no units of its own
+        return cores * max(4, 4 * round(self.gflops(dtype) / self.ghz / 4))
 
     def data(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
