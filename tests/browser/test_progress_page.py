@@ -45,7 +45,7 @@ def test_the_page_keeps_its_ink_and_paper_and_fits(theme, page, pictures):
     page.set_content(f"<!doctype html><style>{THEMES[theme]}</style>{shown()}")
     figure = page.get_by_role("figure")
     figure.screenshot(path=pictures / f"progress_{theme}.png")
-    assert page.get_by_role("rowheader").count() == 6
+    assert page.get_by_role("rowheader").count() == 7
     assert page.get_by_role("columnheader").count() == 7
     assert page.get_by_role("img", name="Bar of chapter 01").is_visible()
     grounds = figure.evaluate(
