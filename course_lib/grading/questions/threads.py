@@ -104,12 +104,13 @@ def matmul_private(A, B, count):
                 for j in range(B.shape[1]):
                     partial[«t, i, j»] += A[i, k] * B[k, j]
     return partial""",
-        cases=(([[1, 2, 3], [4, 5, 6]], [[1, 2], [3, 4], [5, 6]], 3),),
+        cases=(([[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 2], [3, 4], [5, 6], [7, 8]], 2),),
         run=_as_python,
         hint="`partial` has three indices. Which of the loop's names belongs to one thread alone?",
         why="No two threads write the same element any more, so nothing needs a lock.",
         wrong={
             "0, i, j": "All threads write the first C: the race as before. Which one belongs to thread t?",
+            "k % count, i, j": "Each thread's k runs through all planes: two threads may meet in one.",
             "i, j": "That is a whole row of thread i: `partial` has three indices.",
             "t": "That adds each product to every element of C.",
         },
