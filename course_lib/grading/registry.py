@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from types import ModuleType
 
 from course_lib.grading.task import Task
 
@@ -27,7 +28,11 @@ def tasks(chapter: str | None = None) -> tuple[Task, ...]:
         return tuple(task for name in CHAPTERS for task in tasks(name))
     if chapter not in CHAPTERS:
         raise KeyError(f"There are no tasks for chapter {chapter!r}; chapters: {', '.join(CHAPTERS)}.")
-    return importlib.import_module(f"course_lib.grading.tasks.{CHAPTERS[chapter]}").TASKS
+    return _module(chapter).TASKS
+
+
+def _module(chapter: str) -> ModuleType:
+    return importlib.import_module(f"course_lib.grading.tasks.{CHAPTERS[chapter]}")
 
 
 def task(id: str) -> Task:

@@ -65,9 +65,9 @@ def test_reading_ends_soon_whatever_is_read():
     for made in (doubling, tables, calls, "x = " + "-" * 5000 + "1", "x = " + "(" * 99 + ")" * 99, "x = 1\0"):
         for end in ("def f(A, panel):\n    return a90(X90)", "f = a90", ""):
             whole = f"def a0(panel): return panel[0]\n{made}\n{end}\n"
-            started = time.monotonic()
+            started = time.process_time()
             sentences = [rule.judge(whole, "f") for rule in (Language(), *rules)]
-            assert time.monotonic() - started < 2, made[:30]
+            assert time.process_time() - started < 2, made[:30]
             assert end.startswith("def") or all(sentences), (made[:30], end)
 
 

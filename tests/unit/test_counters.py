@@ -27,7 +27,11 @@ def test_every_turn_of_the_loop_stores_to_memory():
 def test_only_plain_increments_of_one_counter_are_lost():
     tries = [one_total(2, 500_000, budget_s=0.05) for _ in range(5)]
     alone = one_total(1, 20_000, budget_s=0.05)
-    assert max(one.lost["plain"] for one in tries) > 0 or hardware.cores() == 1
+    assert (
+        max(one.lost["plain"] for one in tries) > 0
+        or hardware.cores() == 1
+        or any(one.comparison.held for one in tries)
+    )
     for one in [*tries, alone, one_total(3, 200_000, budget_s=0.05)]:
         assert [*one.lost] == ["plain", "mutex", "atomic", "private"]
         assert [way for way, lost in one.lost.items() if lost] in ([], ["plain"][one is alone :])
