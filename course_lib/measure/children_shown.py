@@ -191,7 +191,7 @@ def take(name, mine, other):
 
 for name, mine, other in (("A", first, second), ("B", second, first)):
     threading.Thread(target=take, args=(name, mine, other)).start()
-faulthandler.dump_traceback_later(0.5)
+faulthandler.dump_traceback_later(0.5, repeat=True)
 """
 
 
@@ -199,14 +199,18 @@ def deadlock() -> Table:
     """Let two real threads lock each other out, find out where they stand, and end them from outside."""
     with Children(TIME_LIMIT_S) as children:
         child = children.start(DEADLOCK, name="two threads, two locks")
-        child.wait_for("Thread 0x", LOOK_S)  # the interpreter's own report of every thread
-        children.wait_until(lambda: child.output.count("in take") >= 2, LOOK_S)
+        lines = DEADLOCK.splitlines()
+        last_line = str(lines.index("        with other:") + 1)
+
+        def reports() -> list[list[str]]:  # the interpreter's own report of every thread, again and again
+            return [re.findall(r"line (\d+) in take", report) for report in child.output.split("Timeout")]
+
+        children.wait_until(lambda: [last_line, last_line] in reports(), LOOK_S)
+        stands = max(reports(), key=lambda report: report.count(last_line))
         before = psutil.Process(child.pid).cpu_times()
         time.sleep(0.3)
         after = psutil.Process(child.pid).cpu_times()
         used = max(0.0, after.user + after.system - before.user - before.system)  # the clock counts in ticks
-        stands = re.findall(r"line (\d+) in take", child.output)
-        lines = DEADLOCK.splitlines()
         moments = [
             ("what they said", ", ".join(re.findall(r"thread . holds [a-z ]+", child.output))),
             ("where they stand", "; ".join(f"line {n}, “{lines[int(n) - 1].strip()}”" for n in stands)),
