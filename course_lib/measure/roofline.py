@@ -34,6 +34,7 @@ LONGEST_IN_TWO_COLUMNS = 16  # letters of a name in the legend
 PIXELS_A_POINT = 100 / 72
 NAME_SIZE = 10
 LEADER = {"arrowstyle": "-", "color": theme.GREY, "linewidth": 0.7}  # from a name to its far point
+LABEL_WIDTH = 0.05  # of the axes: so far apart stand the names of the caches' roofs
 EDGE = 1.75  # pixels that are kept free around a marker
 
 
@@ -187,13 +188,15 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
         narrow = [roofs.narrow, roofs.narrow]
         axes.plot([roofs.narrow / roofs.gbps, high], narrow, color=theme.PINK, linewidth=1.2, alpha=0.6)
     said = "from a cache, GB/s"
-    for level, reads in roofs.caches.items():
+    room, at = math.log(high / low), 0.0
+    for level, reads in sorted(roofs.caches.items(), key=lambda cache: -cache[1]):
         ends = [low, peak / reads]
         axes.plot(ends, [low * reads, peak], color=theme.VIOLET, linewidth=1, alpha=0.6, label=said)
         said = None  # once in the legend
         look = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": theme.VIOLET, "linespacing": 1}
         where = {"xytext": (0, 4), "textcoords": "offset points"}
-        axes.annotate(f"{level}\n{digits(reads, 2)}", (peak / reads, peak), **where, **look)
+        at = max(math.log(ends[1] / low) / room, at + LABEL_WIDTH)  # roofs may end near each other, names not
+        axes.annotate(f"{level}\n{digits(reads, 2)}", (low * math.exp(at * room), peak), **where, **look)
     return low, high
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SIZES = tuple(2**k + off for k in range(6, 12) for off in (-8, 0, 8))
 BESIDE = 8  # so far from a power of two lie the sizes that it is compared with
+FALLEN = 0.8  # of a rung's best speed: below it, the rung has fallen
 DIP = 1.15  # a speed lower than its neighbours' by more than this is called a dip
 
 
@@ -47,11 +48,17 @@ class Speeds(Shown):
         around = {n: [own[at] for at in (n - BESIDE, n + BESIDE) if at in own] for n in own if is_power(n)}
         return {n: sum(near) / len(near) / own[n] for n, near in around.items() if near}
 
-    def fallen(self, name: str, share: float = 0.8) -> int | None:
-        """Return the first n beyond the fastest where a rung is below `share` of that; powers left out."""
-        own = {n: speed for n, speed in self.points[name].items() if not is_power(n)}
-        top = max(own, key=own.__getitem__)
-        return next((n for n in sorted(own) if n > top and own[n] < share * own[top]), None)
+    def fallen(self, name: str) -> int | None:
+        """Return the first n beyond the fastest where a rung is below `FALLEN` of that; powers left out."""
+        top, best = self._best(name)
+        below = (n for n, speed in self.points[name].items() if n > top and speed < FALLEN * best)
+        return min((n for n in below if not is_power(n)), default=None)
+
+    def _best(self, name: str) -> tuple[int, float]:
+        """Return the n at which a rung is fastest, and its speed there; powers left out."""
+        return max(
+            ((n, speed) for n, speed in self.points[name].items() if not is_power(n)), key=lambda at: at[1]
+        )
 
     def table(self) -> Table:
         """Return a row for each size; – where a call would have taken too long."""
@@ -61,9 +68,12 @@ class Speeds(Shown):
         ]
         return Table((self._shape(), *self.points), tuple(rows), f"GFLOP/s, {self._how()}")
 
-    def figure(self) -> theme.Picture:
-        """Draw the speeds; powers of two hollow; dashed the peak, dotted where B fills a cache."""
-        title = self._finding()
+    def figure(self, fall_of: str | None = None) -> theme.Picture:
+        """Draw the speeds; powers of two hollow; dashed the peak, dotted where B fills a cache.
+
+        The title tells the deepest dip, or where the rung `fall_of` falls: below a line that is drawn then.
+        """
+        title = self._finding() if fall_of is None else self._fall(fall_of)
         with theme.figure(8.0, 4.8) as fig:
             axes = fig.subplots()
             axes.set_xscale("log", base=2)
@@ -77,6 +87,10 @@ class Speeds(Shown):
                 powers = [n for n in ns if is_power(n)]
                 hollow = {"color": colour, "markerfacecolor": theme.PAPER, "markersize": 8, "zorder": 4}
                 axes.plot(powers, [own[n] for n in powers], marker, linestyle="", **hollow)
+            if fall_of is not None:
+                line = FALLEN * self._best(fall_of)[1]
+                said = f"{100 * FALLEN:.0f} % of {fall_of}'s best"
+                axes.axhline(line, color=theme.INK, linestyle=":", linewidth=1.2, label=said)
             self._limits(axes)
             fig.legend(loc="outside lower center", ncols=len(self.points) + 1)
             axes.set_title(textwrap.fill(title, TITLE_WIDTH, break_on_hyphens=False), pad=17)
@@ -108,6 +122,10 @@ class Speeds(Shown):
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{self.dtype}, {threads}{', rough' if self.rough else ''}"
 
+    def _fall(self, name: str) -> str:
+        n, share = self.fallen(name), f"{100 * FALLEN:.0f} % of its best"
+        return f"{name} {f'is below {share} from n = {n} on' if n else f'stays above {share}'}"
+
     def _finding(self) -> str:
         worst = {
             name: max(dips.items(), key=lambda dip: dip[1])
@@ -119,7 +137,9 @@ class Speeds(Shown):
         name = max(worst, key=lambda name: worst[name][1])
         n, dip = worst.pop(name)
         if dip < DIP:
-            return f"No power of two costs more than {100 * max(0, 1 - 1 / dip):.0f} % of the speed beside it"
+            lost = round(100 * (1 - 1 / dip))
+            said = f"No power of two costs more than {lost} % of the speed beside it"
+            return said if lost > 0 else "Powers of two cost nothing here"
         said = f"At n = {n} {name} takes {times(dip)} as long as beside it"
         if worst:
             said += f", the others at most {times(max(1.0, *(dip for _, dip in worst.values())))}"

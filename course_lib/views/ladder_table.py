@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("change", "at", "time", "× last", "× first", "% of peak")
 RULE = (
-    "× last: times as fast as the nearest row above that was measured at the same size, or at another one, "
-    "which then stands behind it; × first: as the first row. – where no size is common to both."
+    "× last: times as fast as the nearest row above that was measured at the same size, too; × first: as the "
+    "first row. Where one of the two rows shows another size, that of the ratio stands behind it. –: no size "
+    "in common, or a baseline, which has no last."
 )
 ROUGH = "≈: measured in haste, on cores that others held, or scattered as on them; in no ratio."
 NOMINAL = (
@@ -40,13 +41,15 @@ def ladder_table(results: Iterable[Result] | None = None, dtype: str | None = No
     for place, rung in enumerate(rungs):
         one = drawn[rung.id]
         above = [] if rung.id in BASELINES else reversed(rungs[:place])
-        known = [ratio for last in above if (ratio := found.ratio(rung.id, last.id))]
+        known = [(*ratio, last.id) for last in above if (ratio := found.ratio(rung.id, last.id))]
         known.sort(key=lambda ratio, one=one: ratio[1] != tuple(one.shape))  # the nearest stay first
+        first = found.ratio(rung.id, rungs[0].id)
+        ratios = (known[0] if known else None), (*first, rungs[0].id) if first else None
         row = (
             rung.title + (f", {plural(one.threads, 'thread')}" if one.threads > 1 else ""),
             shape_in_words(one.shape),
             "≈ " * one.rough + seconds_in_words(one.seconds),
-            *(_said(ratio, one) for ratio in (next(iter(known), None), found.ratio(rung.id, rungs[0].id))),
+            *(_said(ratio, one, drawn) for ratio in ratios),
             _share(one, limits) if "cuda" not in rung.requires else "–",
         )
         rows.append(row)
@@ -54,12 +57,13 @@ def ladder_table(results: Iterable[Result] | None = None, dtype: str | None = No
     return Table(COLUMNS, tuple(rows), marked=marked, notes=_notes(drawn) if rows else (EMPTY,))
 
 
-def _said(ratio: tuple[float, Shape] | None, one: Result) -> str:
-    """Return a ratio of the row's, with its shape if that is not the row's."""
+def _said(ratio: tuple[float, Shape, str] | None, one: Result, drawn: Mapping[str, Result]) -> str:
+    """Return a ratio to another rung, with its shape unless both rows show that one."""
     if ratio is None:
         return "–"
-    factor, shape = ratio
-    return times(factor) + (f" at {shape_in_words(shape)}" if shape != tuple(one.shape) else "")
+    factor, shape, other = ratio
+    is_shown = tuple(one.shape) == shape == tuple(drawn[other].shape)
+    return times(factor) + (f" at {shape_in_words(shape)}" if not is_shown else "")
 
 
 def _share(result: Result, limits: Peaks | None) -> str:

@@ -193,7 +193,7 @@ def test_an_empty_page_says_how_to_begin():
     page = str(views.progress())
     assert "No task is tried yet. Begin with 01.count" in page
     assert "about 5 minutes, in exercises/01_python_loops/01_python_loops.ipynb" in page
-    assert "about 95 minutes left" in page
+    assert "about 70 minutes left" in page
     assert "01.dot" not in page  # no tables before there is something in them
 
 
@@ -208,8 +208,8 @@ def test_the_page_tells_what_each_task_gave_and_what_is_next():
     )
     page = str(views.progress())
     assert "2 of 13 passed, 4 of 30 points" in page
-    assert "01 Python loops: 2 of 7 passed, 4 of 14 points, about 85 minutes left" in page
-    assert "Next: 01.rows, Only what is there: about 15 minutes." in page
+    assert "01 Python loops: 2 of 7 passed, 4 of 14 points, about 60 minutes left" in page
+    assert "Next: 01.rows, Only what is there: about 10 minutes." in page
     assert re.search(r"✓ passed .* 1 of 1 .*●○○○○   5 min, 1 try", line_of(page, "01.count"))
     assert line_of(page, "01.count").endswith("passed on 3 May 2026")
     assert "3 tries, 2 hints" in line_of(page, "01.dot")

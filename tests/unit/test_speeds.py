@@ -24,7 +24,9 @@ def test_the_figure_tells_the_deepest_dip():
     assert "At n = 128 walks takes 4.0x as long as beside it, the others at most 1.00x." in alt
     assert "Peak 50.0. B fills L1 at n = 130" in alt and "streams 18.0 at 120" in alt
     level = Speeds({"streams": POINTS["streams"]}, None, "float32", 2, {}, None).figure().alt
-    assert "No power of two costs more than" in level and "n of (n, n, n), float32, 2 threads" in level
+    assert "Powers of two cost nothing here." in level and "n of (n, n, n), float32, 2 threads" in level
+    assert "streams is below 80 % of its best from n = 248 on." in FOUND.figure(fall_of="streams").alt
+    assert "walks stays above 80 % of its best." in FOUND.figure(fall_of="walks").alt
 
 
 def test_rungs_are_measured_and_slow_ones_left_out():

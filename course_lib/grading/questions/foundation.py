@@ -171,7 +171,7 @@ FILLS: tuple[Fill, ...] = (
         hint="`input` and beta have their place in the line below. What is left of the formula?",
         why="Whoever is given as `matmul` does the work; the rest is a scale and a sum.",
         wrong={
-            "matmul(A, B)": "And alpha? It scales the product.",
+            "matmul(A, B)": "alpha scales the product. (And `matmul` does it, not `@`.)",
             "alpha * A * B": "`*` multiplies number by number; the product is what `matmul` is for.",
             "beta * matmul(A, B)": "beta belongs to `input`; another letter scales the product.",
         },

@@ -172,7 +172,7 @@ STRIDES = Task(
     title="How far does each step jump?",
     points=2,
     difficulty=2,
-    minutes=10,
+    minutes=5,
     cases=_orders,
     reference=inner_bytes,
     comparison=exact(("A", "B", "C")),
@@ -208,7 +208,7 @@ STRIDES = Task(
 MATMUL = Task(
     id="02.matmul",
     title="Compile your own matmul",
-    minutes=20,
+    minutes=10,
     entry="matmul",
     **PRODUCT,
     hints=(
@@ -226,6 +226,7 @@ FAST = Task(
     id="02.fast",
     title="Let the hardware walk straight",
     points=4,
+    minutes=5,
     entry="matmul_fast",
     speed=SpeedRule(
         baseline=loops("matmul_ijk", "ijk"),
@@ -253,7 +254,7 @@ BUG = Task(
     id="02.bug",
     title="Right by luck",
     points=2,
-    minutes=20,
+    minutes=10,
     entry="repaired",
     **PRODUCT,
     hints=(
@@ -336,7 +337,7 @@ def _is_clear(kernel: tuple[float, ...], changes: list[Change]) -> bool:
 CHANGE = Task(
     id="02.change",
     title="What would help?",
-    minutes=20,
+    minutes=10,
     cases=_kernels,
     reference=best_change,
     comparison=close(rtol=1e-9, parts=("name", "speed-up")),

@@ -222,7 +222,7 @@ DOT = Task(
             lambda row, col: row[-1] * col[-1] if len(row) > 1 else None
         ),
         "Only the first pair is in the result: does the function return inside the loop?": (
-            lambda row, col: row[0] * col[0] if len(row) > 1 else None
+            lambda row, col: row[0] * col[0] if len(row) > 1 and math.inf not in row + col else None
         ),
         "The pairs are added; they have to be multiplied.": lambda row, col: sum(row) + sum(col),
         "The products are multiplied with each other; they have to be added up.": (
@@ -281,6 +281,7 @@ ROWS = Task(
     id="01.rows",
     title="Only what is there",
     difficulty=2,
+    minutes=10,
     cases=_sparse,
     reference=by_rows,
     comparison=close(rtol=1e-12, atol=1e-12),
@@ -314,7 +315,7 @@ ALIAS = Task(
     title="Find the two bugs",
     points=2,
     difficulty=2,
-    minutes=10,
+    minutes=5,
     entry="repaired",
     rules=OWN_LOOPS,
     **PRODUCT,
@@ -347,7 +348,7 @@ def matmul_indexed(A, B):
 FASTER = Task(
     id="01.faster",
     title="As fast as Python goes",
-    minutes=25,
+    minutes=20,
     entry="matmul_fast",
     rules=OWN_LOOPS,
     speed=SpeedRule(
@@ -407,7 +408,7 @@ PREDICT_TIME = Task(
     id="01.predict_time",
     title="How long would a large one take?",
     points=2,
-    minutes=20,
+    minutes=10,
     cases=_timings,
     reference=extrapolate,
     comparison=close(rtol=1e-8, parts=("exponent", "seconds at N")),

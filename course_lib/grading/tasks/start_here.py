@@ -309,7 +309,6 @@ def _weights(rng: np.random.Generator) -> Iterator[Case]:
 CONV = Task(
     id="00.conv",
     title="A convolution is a matrix",
-    minutes=20,
     cases=_weights,
     reference=as_matrix,
     rules=(Language(("numpy",)),),
