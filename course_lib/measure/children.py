@@ -69,6 +69,17 @@ def status_of(pid: int) -> str:
         return "gone"
 
 
+def _read_beside(file: int) -> bytes:
+    """Return what a file holds. The place in it is shared with the process that writes it: it must not move."""
+    if hasattr(os, "pread"):
+        return os.pread(file, MOST_OUTPUT, 0)
+    os.lseek(file, 0, os.SEEK_SET)
+    try:
+        return os.read(file, MOST_OUTPUT)
+    finally:
+        os.lseek(file, 0, os.SEEK_END)
+
+
 class Child:
     """One Python process of a `Children` block."""
 
@@ -83,9 +94,9 @@ class Child:
     @property
     def output(self) -> str:
         """What it has printed so far, errors as well: the first MOST_OUTPUT bytes."""
-        with self._children._lock:  # two readers would move the same place in the file
-            self._printed.seek(0)
-            return self._printed.read(MOST_OUTPUT).decode(errors="replace").replace(os.linesep, "\n")
+        with self._children._lock:
+            printed = _read_beside(self._printed.fileno())
+        return printed.decode(errors="replace").replace(os.linesep, "\n")
 
     @property
     def status(self) -> str:
@@ -184,7 +195,7 @@ class Children:
                 raise ValueError(
                     "Children start inside the block: with Children() as children: children.start(…)"
                 )
-            printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 – as long as the child is looked at
+            printed = tempfile.TemporaryFile()  # noqa: SIM115 – as long as the child is looked at
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
             with self.marked():
                 process = subprocess.Popen(

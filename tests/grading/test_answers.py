@@ -78,7 +78,6 @@ class Returns:
 
 #: Slips that are not named by their result alone, and why.
 NOT_BY_RESULT = {
-    ("01.dot", "Where a factor is"): "in the short lists of that input it is the first pair alone, too",
     ("06.reduction", "Each block continues the"): "a block alone is right, and several have another shape",
     ("06.softmax", "Every lane divides by"): "in a row of 32 numbers all are 1, which is told as equal rows",
 }

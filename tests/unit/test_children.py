@@ -67,6 +67,10 @@ def test_a_child_runs_from_anywhere_and_is_waited_for(tmp_path, monkeypatch):
     with Children() as children:
         child = children.start("import sys, course_lib; print('hello', *sys.argv[1:])", 1, "b")
         unlucky = children.start("raise SystemExit('no luck')")
+        talker = children.start("for line in range(20000): print(line)")
+        while talker.status not in ("zombie", "gone"):  # who reads must not move where it writes
+            assert talker.output.split("\n")[0] in ("", "0")
+        assert talker.output.split() == [str(line) for line in range(20000)]
         assert child.wait(10) == 0 and unlucky.wait(10) == 1
         sleeper = children.start(SLEEP, name="sleeper")
         with pytest.raises(TimeoutError, match=r"sleeper \(pid \d+\) has not ended within 0.1 s"):
