@@ -70,7 +70,7 @@ def status_of(pid: int) -> str:
 
 
 def _read_beside(file: int) -> bytes:
-    """Return what a file holds. The place in it is shared with the process that writes it: it must not move."""
+    """Return what a file holds. The place in it is shared with who writes it: it must not move."""
     if hasattr(os, "pread"):
         return os.pread(file, MOST_OUTPUT, 0)
     os.lseek(file, 0, os.SEEK_SET)

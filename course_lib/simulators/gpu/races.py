@@ -4,8 +4,9 @@ Every element of a watched array has a shadow: its last writer, another one that
 not ordered with it, two of its readers and two of its atomic visitors. A later access conflicts with an
 earlier one if at least one of them writes, not both are atomic, they are of different threads, and nothing
 orders them: a barrier of their block, or, inside a warp, syncwarp. Threads of different blocks are never
-ordered. Two visitors are enough to find a race on an element if there is one: of two different visitors at
-least one is not the thread that writes next, and two of different warps are kept in preference to two of one.
+ordered. Two visitors are enough to find a race on an element if they are of different warps, and such are
+kept in preference: who writes next has met at most one of them. Of one warp, a syncwarp may name just these
+two: what other lanes of it came is kept as a bit for each, with the time of the last.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from course_lib.measure.jit import compiled
 
 LOAD, STORE, ATOMIC = 0, 1, 2
 WARP = 32
-WRITER, SECOND, READERS, ATOMICS = 0, 3, 5, 9  # columns of a shadow
+WRITER, SECOND, READERS, ATOMICS, END = 0, 3, 5, 11, 17  # columns of a shadow
+CROWD = (
+    4  # of visitors' columns, after the two: their warp and its other lanes (bits), and the last one's time
+)
 SITE_BITS, OWNER = 16, 28  # of a visit: its site, then what atomics do, from here on its thread
 MIXED = 1 << (OWNER - 1)  # since the last barrier, some of its warp that it has met did another atomic
 UPDATES = MIXED - (1 << SITE_BITS)
-SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
+SYNCWARPS = (1 << 32) - 1  # of a time, the bits that grow with syncwarps
 #: what `check` reports: conflicts, and of the first one (of two warps, if there is such a pair) lane, other
 #: thread, other site; then the same for stores that wrote what was there already
 FOUND = 8
@@ -28,7 +32,7 @@ FOUND = 8
 
 def shadow(elements: int, is_loaded: bool, has_atomics: bool) -> np.ndarray:
     """Return an empty shadow for so many elements, no wider than the kernel's accesses need."""
-    columns = 13 if has_atomics else 9 if is_loaded else 5
+    columns = END if has_atomics else ATOMICS if is_loaded else READERS
     return np.zeros((elements, columns), np.int64)  # the system maps a page when it is first touched
 
 
@@ -36,8 +40,8 @@ def shadow(elements: int, is_loaded: bool, has_atomics: bool) -> np.ndarray:
 def _unordered(packed, then, thread, now, met, block_lanes):
     """Whether an earlier visit may collide with a visit of `thread` at `now`.
 
-    A time is (barriers passed << 32) | syncwarps passed; `met[w]` says of lane w of the thread's warp at
-    which of its syncwarps it last met the thread, itself or through others.
+    A time is (barriers passed << 32) | what grows with each syncwarp; `met[w]` says of lane w of the thread's
+    warp what that was when it last met the thread, itself or through others.
     """
     if packed == 0:
         return False
@@ -59,8 +63,29 @@ def _commute(one, other):
 
 
 @compiled(_nrt=False)
+def _not_met(row, column, thread, now, met):
+    """Return the crowd of the thread's warp, as bits, that may collide with what it does now."""
+    crowd, then = row[column + CROWD], row[column + CROWD + 1]
+    left = np.int64(0)
+    if crowd >> WARP == thread // WARP + 1 and then >> 32 == now >> 32:
+        for lane in range(WARP):
+            if crowd >> lane & 1 and lane != thread % WARP and then & SYNCWARPS >= met[lane]:
+                left |= 1 << lane
+    return left
+
+
+@compiled(_nrt=False)
+def _lowest(crowd, thread, visit):
+    """Return the visit of the lowest lane of a crowd; `visit` is of another of its warp at the same place."""
+    lane = 0
+    while not crowd >> lane & 1:
+        lane += 1
+    return ((thread // WARP * WARP + lane + 1) << OWNER) | visit & ((1 << OWNER) - 1)
+
+
+@compiled(_nrt=False)
 def _remember(row, column, packed, thread, now, met, block_lanes):
-    """Keep a visit in one of the two places from `column` on."""
+    """Keep a visit in one of the two places from `column` on, or as one of the crowd of its warp."""
     for at in (column, column + 2):
         if row[at] == 0:
             row[at], row[at + 1] = packed, now
@@ -74,6 +99,7 @@ def _remember(row, column, packed, thread, now, met, block_lanes):
                 if other == thread and row[at + 1] == now:
                     packed |= row[at] & UPDATES
             row[at], row[at + 1] = packed, now
+            row[column + CROWD] = (thread // WARP + 1) << WARP | _not_met(row, column, thread, now, met)
             return
     one, two = (row[column] >> OWNER) - 1, (row[column + 2] >> OWNER) - 1
     both_in_block = one // block_lanes == two // block_lanes
@@ -82,6 +108,14 @@ def _remember(row, column, packed, thread, now, met, block_lanes):
         both_in_warp and thread // WARP != one // WARP
     ):
         row[column + 2], row[column + 3] = packed, now
+    elif both_in_warp:
+        crowd, then = row[column + CROWD], row[column + CROWD + 1]
+        if (
+            crowd >> WARP != thread // WARP + 1 or then >> 32 != now >> 32
+        ):  # of another warp: before a barrier
+            crowd = (thread // WARP + 1) << WARP
+        row[column + CROWD] = crowd | 1 << (thread % WARP)
+        row[column + CROWD + 1] = max(then, now)
 
 
 @compiled(_nrt=False)
@@ -122,6 +156,9 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
             for at in (READERS, READERS + 2):
                 if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
+            unmet = _not_met(row, READERS, thread, time, known)
+            if unmet:
+                other = _lowest(unmet, thread, row[READERS + 2])
         if columns > ATOMICS:
             for at in (ATOMICS, ATOMICS + 2):
                 commute = kind == ATOMIC and _commute(row[at], packed)
@@ -129,6 +166,9 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
                     commute = False
                 if not commute and _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
+            unmet = _not_met(row, ATOMICS, thread, time, known)
+            if unmet and not (kind == ATOMIC and _commute(row[ATOMICS + 2], packed)):
+                other = _lowest(unmet, thread, row[ATOMICS + 2])
         if other:
             before = (other >> OWNER) - 1
             if found[0] == 0 or (
@@ -167,14 +207,16 @@ def meet(lanes, masks, now, met):
             if not is_first:
                 continue
             seen[:] = 0
+            time = np.int64(0)  # one for all that meet: the time of a crowd is then that of each of it
             for lane in range(leader, first + WARP):
                 if lanes[lane] and masks[lane] == masks[leader]:
-                    now[lane] += 1
+                    time = max(time, (now[lane] & SYNCWARPS) + 1)
                     for w in range(WARP):
                         seen[w] = max(seen[w], met[lane, w])
             for lane in range(leader, first + WARP):
                 if lanes[lane] and masks[lane] == masks[leader]:
-                    seen[lane - first] = now[lane] & SYNCWARPS
+                    now[lane] = now[lane] & ~SYNCWARPS | time
+                    seen[lane - first] = time
             for lane in range(leader, first + WARP):
                 if lanes[lane] and masks[lane] == masks[leader]:
                     for w in range(WARP):  # an array put into an array costs seconds to compile
