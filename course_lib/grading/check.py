@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 from course_lib.grading import own_numbers, registry
@@ -96,7 +99,8 @@ def as_handed_in(answer: Any, entry: str) -> Answer:
     NoSource says in a sentence what is wrong with an answer that has no such text.
     """
     live = plain_function(answer)
-    found = collect(cells_around(live), entry)
+    cells = cells_around(live)
+    found = collect(cells, entry)
     if found.problem:
         raise NoSource(found.problem)
     named = live.__globals__.get(entry) is answer
@@ -109,7 +113,25 @@ def as_handed_in(answer: Any, entry: str) -> Answer:
         raise NoSource(
             f"No cell defines `{entry}` in plain sight: write it with `def {entry}(...)` in a cell."
         )
+    if _was_replaced(live, found, cells, entry):
+        raise NoSource(
+            f"Your cell defines `{entry}` again below, and a class is graded by the last one: write each try "
+            "in a cell of its own."
+        )
     return found
+
+
+def _was_replaced(live: FunctionType, found: Answer, cells: Sequence[str], entry: str) -> bool:
+    """Whether a cell defines the function twice, and this one is not the last."""
+    define = re.compile(rf"^(?:async )?def {re.escape(entry)}\b", re.MULTILINE)
+    tries = next((define.findall(cell) for cell in reversed(cells) if define.search(cell)), [])
+    if len(tries) < 2:
+        return False
+    node = next((one for one in ast.parse(found.text).body if getattr(one, "name", "") == entry), None)
+    if node is None:  # bound by an assignment
+        return False
+    first = min((one.lineno for one in node.decorator_list), default=node.lineno)
+    return found.lines[first - 1] != live.__code__.co_firstlineno
 
 
 def _with_constants(report: Report, found: Answer, runner: InProcess, answer: Any) -> Report:

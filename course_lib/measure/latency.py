@@ -112,6 +112,8 @@ class LatencyCurve:
                 if not any(low < size < high for size in skipped):
                     edge = self._edge(medians[n], medians[n + 1])
             name = level if step == 1 else f"{level}, step {step}"
+            if step > 1 and n + 1 == len(runs) and run[-1][0] > (size_bytes or math.inf):
+                name = MEMORY  # of that cache the system gives only a part: see where_it_ends
             found.append(Plateau(name, level, size_bytes, medians[n], edge, run[0][0], run[-1][0]))
         return found
 

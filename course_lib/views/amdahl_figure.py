@@ -110,6 +110,8 @@ def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:
     if math.isinf(law.limit):
         return f"{said}: no serial part shows"
     serial = f"{digits(100 * law.serial_fraction, 2)} % serial"
+    if law.exact:  # two counts cannot test the law
+        return f"{said}: if Amdahl's law holds, {serial} and never more than {digits(law.limit)}x"
     if law.interval is not None and law.interval[0] < NOTHING:
         return f"{said}: perhaps {serial}, perhaps nothing"
     return f"{said}: {serial}, so never more than {digits(law.limit)}x"

@@ -157,7 +157,7 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
                 if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
             unmet = _not_met(row, READERS, thread, time, known)
-            if unmet:
+            if unmet and not other:
                 other = _lowest(unmet, thread, row[READERS + 2])
         if columns > ATOMICS:
             for at in (ATOMICS, ATOMICS + 2):
@@ -167,7 +167,7 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
                 if not commute and _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
             unmet = _not_met(row, ATOMICS, thread, time, known)
-            if unmet and not (kind == ATOMIC and _commute(row[ATOMICS + 2], packed)):
+            if unmet and not other and not (kind == ATOMIC and _commute(row[ATOMICS + 2], packed)):
                 other = _lowest(unmet, thread, row[ATOMICS + 2])
         if other:
             before = (other >> OWNER) - 1
