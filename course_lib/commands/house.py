@@ -34,7 +34,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "distributed": "products on many ranks, and what a network makes of them",
     },
     {"ladder": "the rungs, measured and ranked"},
-    {"batched_ladder": "the same for batches"},
+    {"batched_ladder": "the same for batches", "distributed_ladder": "the same for many ranks"},
     {"grading": "tasks, rules, sandbox, judge, classes"},
     {"views": "pictures and widgets"},
     {"commands": "python -m course_lib ..."},

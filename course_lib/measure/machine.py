@@ -10,6 +10,7 @@ This is the one place where optional hardware and software are looked for; every
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -144,6 +145,19 @@ def _missing_openblas() -> str | None:
     return f"This needs a NumPy that brings OpenBLAS (as PyPI's wheels do), and here it is {describe().blas}."
 
 
+def _missing_ranks() -> str | None:
+    """Say why no processes can be started that talk through torch.distributed."""
+    if sys.platform == "win32":
+        return "This needs processes that are forked, which Windows cannot: use WSL."
+    if lacking := _missing_package("torch") or _missing_package("cloudpickle"):
+        return lacking
+    import torch.distributed
+
+    if not torch.distributed.is_available():
+        return "This needs torch.distributed, and this torch was built without it: install PyPI's."
+    return None
+
+
 _NEEDS: dict[str, Callable[[], str | None]] = {
     "cubin": cuda_software.why_no_cubin,
     "cuda": lambda: cuda_software.why_no_cuda(gpu()),
@@ -151,6 +165,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "numba-cuda": lambda: _missing_package("numba-cuda"),
     "nvrtc": cuda_software.why_no_nvrtc,
     "openblas": _missing_openblas,
+    "ranks": _missing_ranks,
     "torch": lambda: _missing_package("torch"),
     "torch-cuda": lambda: cuda_software.why_no_torch_cuda(gpu()),
 }
