@@ -251,12 +251,6 @@ OTHERS = CHECKED_LOCKS + source("""
         return 0
 
 
-    def moves_of_others(giver, taker, amount, balance):
-        for way in (1, -1, 1, -1, 1):
-            move_of_others(giver, taker, way * amount, balance)
-        return 0
-
-
     def pay_of_others(account, amount, balance):
         with lock_of(account):
             balance[account] += amount
@@ -295,11 +289,24 @@ def _bank(
             return f"the total is {wrong}; at every moment there was {' or '.join(map(str, sorted(sums)))}"
         return final["balance"] == after or f"the balances end as {final['balance']} instead of {after}"
 
+    def holds_all(moment: JointState) -> bool | str:
+        """Whether who comes to the last account holds the others: sums may agree and miss what moved."""
+        last = len(balance) - 1
+        for thread, (kind, lock) in enumerate(moment.coming[:totals]):
+            held = [*moment.holders.values()].count(thread)
+            if kind in ("acquire", "try") and lock == f"locks[{last}]" and held < last:
+                return (
+                    f"thread {thread} comes to {lock} and holds {held} of the {last} other locks: however "
+                    "often it looks, money may move in front of it and behind it"
+                )
+        return True
+
     others = [f"move_of_others({giver}, {taker}, {amount}, balance)" for giver, taker, amount in moves]
     others += [f"pay_of_others({paid[0]}, {paid[1]}, balance)"] * (paid[1] > 0)
     locks = {account: Lock() for account in range(len(balance))}
+    kept = holds_all if len(balance) > len(BANK) else None  # the smaller ones show a wrong total
     shared = {"balance": [*balance], "locks": locks, "slots": {"-": 0}}
-    return Scenario(said, ("{entry}(balance)",) * totals + (*others,), shared, right, OTHERS)
+    return Scenario(said, ("{entry}(balance)",) * totals + (*others,), shared, right, OTHERS, kept=kept)
 
 
 BANK = [10, 20, 30, 40]
@@ -310,10 +317,6 @@ TOTAL_SCENARIOS = (
         for giver, taker in permutations(range(len(BANK)), 2)
     ),
     _bank("two transfers in opposite directions", BANK[:2], (0, 1, 5), (1, 0, 3)),
-    replace(
-        _bank("money that goes there and back, and there again", BANK[:2], (0, 1, 5)),
-        calls=("{entry}(balance)", "moves_of_others(0, 1, 5, balance)"),
-    ),
     _bank("a transfer, and somebody who pays in", BANK[:3], (2, 0, 5), paid=(1, 7)),
     _bank("two who ask for the total, and a transfer", BANK[:3], (1, 2, 5), totals=2),
 )
