@@ -14,7 +14,7 @@ share a link: Thakur, Rabenseifner, Gropp (2005), section 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,6 +85,32 @@ def loads(network: Network, steps: Iterable[Step], order: Sequence[int] | None =
     """Return the bytes that cross each link in all steps together, (links,)."""
     places = _places(network, order)
     return sum((step.times * _loads(network, step, places) for step in steps), np.zeros(len(network.names)))
+
+
+def fitted(network: Network, small: tuple[list[Step], float], large: tuple[list[Step], float]) -> Network:
+    """Return the network with the alpha and the speed of links that explain two measured times.
+
+    Each is (steps, seconds), the second of larger messages. All links keep their ratios to each other. Where
+    only a negative alpha would do, it is 0 and the larger messages decide. Raises ValueError where no speed
+    of links explains the times: larger messages that were not slower.
+    """
+    free = replace(network, alpha=0.0)
+    counts, waits = zip(
+        *((sum(step.times for step in steps), timeline(free, steps).seconds) for steps, _ in (small, large)),
+        strict=True,
+    )
+    rest = large[1] * counts[0] - small[1] * counts[1]  # what alpha does not explain
+    share = waits[1] * counts[0] - waits[0] * counts[1]
+    if rest <= 0 or share <= 0:
+        raise ValueError(
+            f"{small[1]:g} s and then {large[1]:g} s of larger messages give no speed of a link: measure "
+            "again, at sizes that are further apart."
+        )
+    scale = rest / share
+    alpha = (small[1] - scale * waits[0]) / counts[0]
+    if alpha < 0:
+        alpha, scale = 0.0, large[1] / waits[1]
+    return replace(network, alpha=alpha, bandwidth=network.bandwidth / scale)
 
 
 def steps_of(messages: Iterable[tuple[int, int, int, int]]) -> list[Step]:
