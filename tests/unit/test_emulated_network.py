@@ -86,11 +86,12 @@ def test_the_simulated_network_is_within_20_percent_of_the_real_one(cables, rack
     sizes = [1 << 20, 1 << 21, 1 << 22]
     measured = run_emulated(all_reduces, 4, link=LINK, racks=racks, sizes=sizes)[0]
     told = network.racks(4, racks, LINK, alpha=5e-4) if racks > 1 else network.star(4, LINK, alpha=5e-4)
+    small, large = ((schedule("ring", n), measured["ring", n]) for n in (sizes[0], sizes[-1]))
+    found = network.fitted(told, small, large)  # from two sizes of one algorithm
     for (name, size), seconds in measured.items():
-        assert network.timeline(told, schedule(name, size)).seconds == pytest.approx(seconds, rel=0.2), name
-        small, large = ((schedule(name, n), measured[name, n]) for n in (sizes[0], sizes[-1]))
-        found = network.fitted(told, small, large)  # from two sizes, of each algorithm
-        assert network.timeline(found, schedule(name, size)).seconds == pytest.approx(seconds, rel=0.2), name
+        for net in (told, found):
+            said = network.timeline(net, schedule(name, size)).seconds
+            assert said == pytest.approx(seconds, rel=0.2), (name, size)
 
 
 def test_alpha_and_beta_from_two_sizes_predict_the_others():
