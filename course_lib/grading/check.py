@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from course_lib.grading import own_numbers, registry
+from course_lib.grading.cells import python
 from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import judge
 from course_lib.grading.report import Report, TextCard, not_started, refused, source_html
@@ -122,16 +123,17 @@ def as_handed_in(answer: Any, entry: str) -> Answer:
 
 
 def _was_replaced(live: FunctionType, found: Answer, cells: Sequence[str], entry: str) -> bool:
-    """Whether a cell defines the function twice, and this one is not the last."""
+    """Whether a cell defines the function twice, and this one stands above the last."""
     define = re.compile(rf"^(?:async )?def {re.escape(entry)}\b", re.MULTILINE)
-    tries = next((define.findall(cell) for cell in reversed(cells) if define.search(cell)), [])
-    if len(tries) < 2:
+    text = python(next(filter(define.search, reversed(cells)), ""))
+    if len(define.findall(text)) < 2:
         return False
+    not_run = text[: len(text) - len(text.lstrip())].count("\n")  # the notebook counts from behind them
     node = next((one for one in ast.parse(found.text).body if getattr(one, "name", "") == entry), None)
     if node is None:  # bound by an assignment
         return False
     first = min((one.lineno for one in node.decorator_list), default=node.lineno)
-    return found.lines[first - 1] != live.__code__.co_firstlineno
+    return live.__code__.co_firstlineno < found.lines[first - 1] - not_run
 
 
 def _with_constants(report: Report, found: Answer, runner: InProcess, answer: Any) -> Report:

@@ -183,8 +183,9 @@ def test_check_says_how_a_function_must_be_called_and_which_constants_are_others
     assert "Judged with N = 3, as your cells say; by now it is 1 in this session." in str(
         examine(task, space["f"])
     )
-    space = session([f"def f(row, col):\n    return 0.0\nfirst = f\n{answer}"])
-    assert examine(task, space["f"]).passed
+    for blank in ("", "\n\n"):
+        space = session([f"{blank}def f(row, col):\n    return 0.0\nfirst = f\n{answer}"])
+        assert examine(task, space["f"]).passed
     assert "defines `f` again below, and a class is graded by the last" in str(examine(task, space["first"]))
 
 
