@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from course_lib.grading.questions import batched, cache_and_simd, foundation, fp8, gpu, strassen, threads
+from course_lib.grading.questions import (
+    batched,
+    cache_and_simd,
+    distributed,
+    foundation,
+    fp8,
+    gpu,
+    strassen,
+    threads,
+)
 from course_lib.grading.questions.question import Fill, Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -12,6 +21,7 @@ QUESTIONS: tuple[Question, ...] = (
     *threads.QUESTIONS,
     *gpu.QUESTIONS,
     *batched.QUESTIONS,
+    *distributed.QUESTIONS,
     *fp8.QUESTIONS,
 )
 
@@ -20,4 +30,5 @@ FILLS: tuple[Fill, ...] = (
     *strassen.FILLS,
     *cache_and_simd.FILLS,
     *threads.FILLS,
+    *distributed.FILLS,
 )
