@@ -22,7 +22,7 @@ def rank_bytes(
     ends = {name: curve[last] for name, curve in predicted.items() if last in curve}
     said = ", ".join(f"{name} {digits(ends[name])}" for name in sorted(ends, key=ends.get))
     title = f"Matrices that each of {last} ranks sends: {said}; at least {digits(bound[last])}"
-    with panel(8.0, 4.6, title, 76) as (fig, axes):
+    with panel(8.0, 4.8, title, 66) as (fig, axes):
         for number, (name, curve) in enumerate(predicted.items()):
             look = {**series(number), "marker": ""}
             axes.plot(*zip(*sorted(curve.items()), strict=True), **look, label=f"{name}, formula")
