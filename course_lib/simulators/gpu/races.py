@@ -1,7 +1,7 @@
 """Who touched an element last: races between threads, found from access sets and not from luck.
 
-Every element of a watched array has a shadow: its last writer, another one that wrote the same value and is
-not ordered with it, two of its readers and two of its atomic visitors. A later access conflicts with an
+Every element of a watched array has a shadow: its last writer, two of those that wrote the same value, two of
+its readers and two of its atomic visitors. A later access conflicts with an
 earlier one if at least one of them writes, not both are atomic, they are of different threads, and nothing
 orders them: a barrier of their block, or, inside a warp, syncwarp. Threads of different blocks are never
 ordered. Two visitors are enough to find a race on an element if they are of different warps, and such are
@@ -17,7 +17,7 @@ from course_lib.measure.jit import compiled
 
 LOAD, STORE, ATOMIC = 0, 1, 2
 WARP = 32
-WRITER, SECOND, READERS, ATOMICS, END = 0, 3, 5, 11, 17  # columns of a shadow
+WRITER, ALIKE, READERS, ATOMICS, END = 0, 3, 9, 15, 21  # columns of a shadow
 CROWD = (
     4  # of visitors' columns, after the two: their warp and its other lanes (bits), and the last one's time
 )
@@ -84,6 +84,16 @@ def _lowest(crowd, thread, visit):
 
 
 @compiled(_nrt=False)
+def _visitor(row, column, thread, now, met, block_lanes):
+    """Return an earlier visit kept from `column` on that may collide with what the thread does now, or 0."""
+    for at in (column + 2, column):
+        if _unordered(row[at], row[at + 1], thread, now, met, block_lanes):
+            return row[at]
+    unmet = _not_met(row, column, thread, now, met)
+    return _lowest(unmet, thread, row[column + 2]) if unmet else np.int64(0)
+
+
+@compiled(_nrt=False)
 def _remember(row, column, packed, thread, now, met, block_lanes):
     """Keep a visit in one of the two places from `column` on, or as one of the crowd of its warp."""
     for at in (column, column + 2):
@@ -138,14 +148,11 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
         if kind == ATOMIC:
             packed |= np.int64(values[0])
         other = np.int64(0)
-        is_second = _unordered(row[SECOND], row[SECOND + 1], thread, time, known, block_lanes)
         is_same = kind == STORE and row[WRITER + 2] == np.int64(values[lane * step])
-        if is_second and kind != LOAD and not is_same:
-            other = row[SECOND]
+        if kind != LOAD and not is_same:
+            other = _visitor(row, ALIKE, thread, time, known, block_lanes)
         if _unordered(row[WRITER], row[WRITER + 1], thread, time, known, block_lanes):
             if is_same:
-                if not is_second or ((row[SECOND] >> OWNER) - 1) // WARP == thread // WARP:
-                    row[SECOND], row[SECOND + 1] = row[WRITER], row[WRITER + 1]
                 if found[4] == 0:
                     found[5], found[6] = lane, (row[WRITER] >> OWNER) - 1
                     found[7] = row[WRITER] & ((1 << SITE_BITS) - 1)
@@ -153,17 +160,14 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
             else:
                 other = row[WRITER]
         if kind != LOAD and columns > READERS:
-            for at in (READERS, READERS + 2):
-                if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
-                    other = row[at]
-            unmet = _not_met(row, READERS, thread, time, known)
-            if unmet and not other:
-                other = _lowest(unmet, thread, row[READERS + 2])
+            other = _visitor(row, READERS, thread, time, known, block_lanes) or other
         if columns > ATOMICS:
             for at in (ATOMICS, ATOMICS + 2):
                 commute = kind == ATOMIC and _commute(row[at], packed)
-                if row[at] & MIXED and ((row[at] >> OWNER) - 1) // WARP != thread // WARP:
-                    commute = False
+                if row[at] & MIXED:  # did the thread come after what the other had done before?
+                    before = (row[at] >> OWNER) - 1
+                    is_after = known[before % WARP] >= row[at + 1] & SYNCWARPS
+                    commute = commute and before // WARP == thread // WARP and is_after
                 if not commute and _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
             unmet = _not_met(row, ATOMICS, thread, time, known)
@@ -178,6 +182,9 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
                 found[3] = other & ((1 << SITE_BITS) - 1)
             found[0] += 1
         if kind == STORE:
+            if not is_same:
+                row[ALIKE:READERS] = 0
+            _remember(row, ALIKE, packed, thread, time, known, block_lanes)
             row[WRITER], row[WRITER + 1], row[WRITER + 2] = packed, time, np.int64(values[lane * step])
         elif kind == LOAD:
             _remember(row, READERS, packed, thread, time, known, block_lanes)

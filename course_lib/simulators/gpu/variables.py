@@ -145,11 +145,10 @@ class Regions:
             body = self._new(node.body, region)
             self._targets(node.target, body)
             self._block(node.body, body)
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
             if isinstance(node, ast.AugAssign):
                 self._loads_target(node.target, region)
-            if node.value is not None:
-                self._loads(node.value, region)
+            self._loads(node.value, region)
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._targets(target, region)
         else:
