@@ -146,7 +146,7 @@ LADDER: tuple[Rung, ...] = (
         "compiled-ijk",
         2,
         "Compiled loops, k innermost",
-        "one number at a time: strided B defeats SIMD",
+        "one sum: each addition waits for the last",
         "compiled",
         order="ijk",
     ),
