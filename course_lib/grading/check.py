@@ -88,7 +88,7 @@ def _examined(task: Task, answer: Any, seed: int) -> tuple[Report, str]:
 def in_process(task: Task, code: Code, lines: Sequence[int]) -> InProcess:
     """Return the runner for an answer in the learner's own process."""
     if not task.oracle:
-        return InProcess(code, lines=lines)
+        return InProcess(task.code(code.text), lines=lines)
     from course_lib.grading.sandbox.questions import AskingInProcess  # two tasks need it
 
     return AskingInProcess(code, task.oracle, lines)

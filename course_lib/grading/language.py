@@ -58,6 +58,8 @@ from course_lib.grading.vocabulary import (
     VALUES,
     WHOLE_ARRAY,
     WHOLE_METHODS,
+    WIRE_DATA,
+    WIRE_KEYWORDS,
     words,
 )
 
@@ -116,12 +118,14 @@ class Language:
 
     `modules` may be imported. `own` says why products (and in loops: sums of whole arrays) are refused: what
     the task is about. `given` is the text of helpers that the assignment hands out: they stay as they are.
+    `wire` are the methods that may be called on the wire that the ranks of a collective task are given.
     """
 
     modules: tuple[str, ...] = ()
     own: str = ""
     kind: str = "python"  # or "loops", compiled by Numba, or "kernel"
     given: str = ""
+    wire: tuple[str, ...] = ()
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first thing that is not in the language."""
@@ -149,14 +153,16 @@ class Language:
         if self.kind == "kernel":
             return KERNEL_METHODS | METHODS | WHOLE_METHODS  # of values the tracer says which it knows
         arrays = (ARRAY_METHODS if self.kind == "loops" else WHOLE_METHODS) if "numpy" in self.modules else ()
-        return METHODS.union(arrays, ("acquire", "release", "locked") if "threading" in self.modules else ())
+        locks = ("acquire", "release", "locked") if "threading" in self.modules else ()
+        return METHODS.union(arrays, locks, self.wire)
 
     @property
     def data(self) -> frozenset[str]:
         """The attributes of values that are no methods."""
         if self.kind == "kernel":
             return KERNEL_DATA
-        return DATA | ARRAY_DATA if "numpy" in self.modules else DATA
+        arrays = ARRAY_DATA if "numpy" in self.modules else ()
+        return DATA.union(arrays, WIRE_DATA if self.wire else ())
 
     @property
     def itself(self) -> frozenset[str]:
@@ -752,7 +758,8 @@ class _Reading:
     def _keyword(self, call: ast.Call, name: str, one: ast.keyword, own: bool) -> None:
         if one.arg is None:
             self.refuse(call, "**", "write the arguments out in full")
-        if not own and name not in ("dict", "Counter") and one.arg not in KEYWORDS:
+        known = KEYWORDS | WIRE_KEYWORDS if name in self.language.wire else KEYWORDS
+        if not own and name not in ("dict", "Counter") and one.arg not in known:
             self.refuse(call, f"{one.arg}= for {name}")
         if one.arg == "key" and not own:
             self._passed(one.value)

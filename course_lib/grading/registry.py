@@ -18,6 +18,7 @@ CHAPTERS = {
     "05": "threads",
     "06": "gpu",
     "07": "batched",
+    "08": "distributed",
     "10": "fp8",
 }
 

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from course_lib.grading.tape import CountsOperations
 
 ID_PATTERN = re.compile(r"\d\d\.[a-z][a-z0-9_]*")
+#: What puts an answer on all ranks. No name in an answer begins with __ (language).
+STAGE = "__on_every_rank"
+PLAY = f"""
+
+
+def {STAGE}(*args):
+    from course_lib.grading.stage import play
+    return play({{entry}}, args)
+"""
 HINTS = ("a question", "the idea", "nearly the line")
 
 
@@ -123,6 +132,8 @@ class Task:
     With an `oracle` the first argument of each case is its key.
     `yours` gives what the learner has measured as one more input (`own_numbers`); its LookupError names what
     is not measured.
+    With `collective` each rank of a rehearsal calls the answer with a wire and its own entry of each argument;
+    `reference` is `stage.played(…)`, which plays ours.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: its language is KERNEL,
     and `reference` gives what the result argument must be afterwards.
     """
@@ -144,6 +155,7 @@ class Task:
     launch: Launch | None = None
     oracle: Oracle | None = None
     yours: Callable[[], Case] | None = None
+    collective: bool = False
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.rows"')
@@ -164,6 +176,11 @@ class Task:
             object.__setattr__(self, "rules", self.rules or (KERNEL,))
             _require(self.speed is self.counts is None, "speed or counts", self.speed, "None for a kernel")
         _require(self.points_for_being_right >= 0, "speed.points", self.speed, "at most the task's points")
+
+    def code(self, text: str, entry: str = "") -> Code:
+        """Return the text of an answer as it is run: of a collective one all ranks are played."""
+        entry = entry or self.entry
+        return Code(text + PLAY.format(entry=entry), STAGE) if self.collective else Code(text, entry)
 
     @property
     def by_hand(self) -> bool:

@@ -224,6 +224,9 @@ TEXTS = NUMBER_TYPES | words("""
     raise clip ignore warn same_kind unsafe safe no equiv quicksort mergesort heapsort stable
     linear lower higher nearest midpoint fro nuc full same valid reduced complete big little
 """)
+#: Of a wire between ranks: what a task lets one call, its attributes, and the keywords of its calls.
+WIRE_DATA = words("rank size")
+WIRE_KEYWORDS = words("to source like")
 #: Settings of compilers that change how fast or how strict a function is, not what runs, with their values.
 NJIT = words("nopython fastmath cache parallel nogil error_model boundscheck inline looplift")
 CUDA_JIT = words("device fastmath lineinfo max_registers opt inline")

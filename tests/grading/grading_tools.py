@@ -16,6 +16,7 @@ ASSIGNMENTS = {
     "05": "05_threads",
     "06": "06_gpu",
     "07": "07_batched_conformer",
+    "08": "08_distributed",
     "10": "10_fp8_hopper_gemm",
 }
 MOST_S = 60.0  # of a call: the first one compiles, and other tests may be running
@@ -92,7 +93,8 @@ def verdict(task, text: str, seed: int = 9, speedup: float = 100.0, load=None):
     from course_lib.grading.runner import InProcess, Timing
     from course_lib.grading.sandbox.questions import AskingInProcess
 
-    function = (load or sources.load)(text, task.entry)
+    code = task.code(text)
+    function = (load or sources.load)(code.text, code.entry)
     runner = AskingInProcess(function, task.oracle) if task.oracle else InProcess(function, MOST_S)
     runner.time = lambda *_: Timing(speedup, speedup * 0.97, speedup * 1.03, 1e-3, 1e-3 * speedup)
     return judge(task, runner, text, seed)

@@ -41,7 +41,7 @@ from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
 from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sandbox.process import GraderFault
-from course_lib.grading.task import Code, Task
+from course_lib.grading.task import Task
 
 FORMAT = 1
 UNJUDGED = "not judged"  # in place of a key
@@ -277,13 +277,13 @@ def _judge(item: Item, answer: Answer, job: SubmissionJob) -> tuple[Report, Repo
     that it could have learned from the secret ones, wherever it might have kept it.
     """
     task, entry = item.task, item.entry
-    code = Code(answer.text, entry)
+    code = task.code(answer.text, entry)
     with SandboxedRunner(code, job.sandbox, answer.lines, oracle=task.oracle) as runner:
-        public = judge(replace(task, speed=None), runner, code.text, PUBLIC_SEED, entry)
+        public = judge(replace(task, speed=None), runner, answer.text, PUBLIC_SEED, entry)
         if public.state == WRONG:
             runner.close()  # what failed may have left something behind
         runner.begin_anew()
-        report = judge(task, runner, code.text, job.seed, entry)
+        report = judge(task, runner, answer.text, job.seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
     odd = oddities(task, item.size, answer.text, report, runner.timing)
     return public, report, runner.process_seconds, [*runner.incidents, *missing, *odd]

@@ -28,7 +28,7 @@ def caught(task_id: str, source: str, seeds: tuple[int, ...]) -> tuple[bool, ...
                 found.append(True)  # compiling takes a second, and would show the same
                 continue
             if not hasattr(function, "py_func"):  # what is compiled keeps nothing, so once will do
-                function = load(source, task.entry)
+                function = task.code(source).load()
             found.append(not judge(task, InProcess(function), source, seed).passed)
         except (NoSource, NameError, TypeError):  # the text does not even define its function
             found.append(True)

@@ -1,0 +1,694 @@
+"""Tasks of chapter 08: who holds what, who sends what to whom, and what to do when hardware fails."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from course_lib.distributed.collectives import ring_all_reduce
+from course_lib.distributed.faults import overhead, young_daly_s
+from course_lib.distributed.matmul import cuts
+from course_lib.distributed.wire import Array, Wire
+from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
+from course_lib.grading.language import Language
+from course_lib.grading.stage import OnTheWire, played
+from course_lib.grading.task import Case, Task
+
+PLAIN = Language(("math", "numpy", "itertools"))
+#: Sends and receives at once; what is mended has to do without.
+WIRE = Language(("math", "numpy"), wire=("send", "receive", "exchange"))
+HALF_WIRE = Language(("math", "numpy"), wire=("send", "receive"))
+
+
+def _returned(got: Any, wanted: str) -> Mismatch:
+    """Return the mismatch of a result of another type than what is wanted."""
+    end = ": is a `return` missing?" if got is None else "."
+    return Mismatch((f"Your function returned {describe(got)}, but {wanted} is needed{end}",), form=True)
+
+
+# --- 08.shards: which block goes from whom to whom when a product is transposed -----------------------------
+
+Sent = tuple[int, int, int, int, int, int]  # sender, receiver, rows from and to, columns from and to
+
+
+def shards(M: int, N: int, ranks: int, slip: str = "") -> list[Sent]:
+    """Return the messages that turn bands of rows of C (M, N) into bands of rows of its transpose.
+
+    A message (sender, receiver, row, to_row, column, to_column) is C[row:to_row, column:to_column].
+    """
+    rows, columns = cuts(M, ranks), cuts(M if slip == "one cut" else N, ranks)
+    found = [
+        (sender, receiver, band.start, band.stop, part.start, part.stop)
+        for sender, band in enumerate(rows)
+        for receiver, part in enumerate(columns)
+        if (sender != receiver or slip == "itself")
+        and (slip == "empty" or (band.stop > band.start and part.stop > part.start))
+    ]
+    return [(to, of, *rest) for of, to, *rest in found] if slip == "backwards" else found
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Accepts the right messages in any order, each once."""
+
+    def compare(self, got: Any, want: list[Sent], args: tuple) -> Mismatch | None:
+        """Return None if `got` lists what `want` does."""
+        if type(got) is not list or not all(map(_is_message, got)):
+            return _returned(got, "a list of tuples (sender, receiver, row, to_row, column, to_column)")
+        mine, right = (Counter(tuple(map(int, one)) for one in messages) for messages in (got, want))
+        for one, what in [(one, "is not needed") for one in mine - right] + [
+            (one, "is missing") for one in right - mine
+        ]:
+            sender, receiver, row, to_row, column, to_column = one
+            block = f"C[{row}:{to_row}, {column}:{to_column}] from rank {sender} to rank {receiver}"
+            return Mismatch((f"{block} {what}. You have {len(got)} messages, and {len(want)} are needed.",))
+        return None
+
+
+def _is_message(one: Any) -> bool:
+    return type(one) in (tuple, list) and len(one) == 6 and all(is_number(n) and n == int(n) for n in one)
+
+
+def _products(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, ranks, what in (
+        (4, 4, 2, "a square, two ranks"),
+        (6, 4, 2, "more rows than columns"),
+        (7, 5, 3, "what does not divide: the first bands are longer by one"),
+        (3, 9, 4, "fewer rows than ranks: a rank without a row sends nothing"),
+        (9, 2, 3, "fewer columns than ranks: a rank without a column receives nothing"),
+        (5, 5, 1, "one rank, which has it all"),
+    ):
+        yield Case((M, N, ranks), f"C is {M} x {N} on {ranks} rank{'s' * (ranks > 1)}: {what}")
+    for _ in range(4):
+        M, N = (int(n) for n in rng.integers(20, 400, 2))
+        yield Case((M, N, ranks := int(rng.integers(4, 12))), f"C is {M} x {N} on {ranks} ranks")
+
+
+SHARDS = Task(
+    id="08.shards",
+    title="The shards of a transposed product",
+    minutes=15,
+    points=2,
+    cases=_products,
+    reference=shards,
+    comparison=Messages(),
+    rules=(PLAIN,),
+    lookalikes={
+        "What a rank keeps for itself is no message.": "itself",
+        "A block without an element is no message.": "empty",
+        "Sender and receiver are exchanged: who has a band of rows of C sends from it.": "backwards",
+        "The bands of columns follow from N, not from M: they are the rows of the transpose.": "one cut",
+    },
+    hints=(
+        "Which rank holds C[i, j] before, and which one must hold it as element [j, i] of the transpose?",
+        "Cut the rows of C for the senders and its columns for the receivers. Each pair of a sender and "
+        "another rank has one block; it may be empty.",
+        "edges = [r * (M // P) + min(r, M % P) for r in range(P + 1)] are the edges of the bands of rows; the "
+        "same with N for columns; then two loops, and `if sender != receiver`, and no empty block.",
+    ),
+)
+
+
+# --- 08.skew: which blocks Cannon's ranks multiply in each turn ---------------------------------------------
+
+Block = tuple[int, int]
+
+
+def skew(q: int, turn: int, slip: str = "") -> list[tuple[Block, Block]]:
+    """Return for each rank i * q + j which block of A and which of B it multiplies in this turn, from 0."""
+    places = [divmod(rank, q) for rank in range(q * q)]
+    if slip == "no skew":
+        return [((i, (j + turn) % q), ((i + turn) % q, j)) for i, j in places]
+    if slip == "all alike":  # right for the sum, but rows of ranks want one block of B at a time
+        return [((i, turn), (turn, j)) for i, j in places]
+    way = -1 if slip == "other way" else 1
+    inner = [(i + j + way * turn) % q if way > 0 else (i - j - turn) % q for i, j in places]
+    if slip == "exchanged":
+        return [((k, j), (i, k)) for (i, j), k in zip(places, inner, strict=True)]
+    return [((i, k), (k, j)) for (i, j), k in zip(places, inner, strict=True)]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Accepts a pair of blocks for each rank, and says of a wrong one why it is."""
+
+    def compare(self, got: Any, want: list, args: tuple) -> Mismatch | None:
+        """Return None if `got` is right."""
+        if type(got) is not list or len(got) != len(want) or not all(map(_are_blocks, got)):
+            return _returned(got, f"a list with a pair of blocks for each rank ({len(want)})")
+        q = args[0]
+        for rank, ((a, b), right) in enumerate(zip(got, want, strict=True)):
+            if (tuple(a), tuple(b)) == right:
+                continue
+            said = f"Rank {rank} at ({rank // q}, {rank % q}) has blocks A{tuple(a)} and B{tuple(b)}"
+            why = "" if a[1] == b[0] else ", which do not belong together: A's column is not B's row"
+            return Mismatch((f"{said}{why}; expected are A{right[0]} and B{right[1]}.",))
+        return None
+
+
+def _are_blocks(one: Any) -> bool:
+    """Whether this is a pair of pairs of numbers."""
+    two = type(one) in (tuple, list) and len(one) == 2
+    return two and all(type(b) in (tuple, list) and len(b) == 2 and all(map(is_number, b)) for b in one)
+
+
+def _turns(rng: np.random.Generator) -> Iterator[Case]:
+    for q, turn, what in (
+        (1, 0, "one rank"),
+        (2, 0, "the skew itself"),
+        (3, 0, "the skew itself"),
+        (3, 1, "after one shift"),
+        (4, 3, "the last turn"),
+    ):
+        yield Case((q, turn), f"{q} x {q} ranks, turn {turn}: {what}")
+    for _ in range(3):
+        q = int(rng.integers(5, 13))
+        yield Case((q, turn := int(rng.integers(1, q))), f"{q} x {q} ranks, turn {turn}")
+
+
+SKEW = Task(
+    id="08.skew",
+    title="Cannon's skew",
+    points=2,
+    difficulty=2,
+    minutes=15,
+    cases=_turns,
+    reference=skew,
+    comparison=Pairs(),
+    rules=(PLAIN,),
+    lookalikes={
+        "The blocks are shifted, but there was no skew before: rank (0, 1) has A(0, 1) and B(0, 1), which do "
+        "not belong together.": lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "no skew"),
+        "These blocks belong together, but a whole row of ranks has the same block of A: one rank would have "
+        "to send it to all.": lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "all alike"),
+        "A goes to the left and B goes up: who is further right begins with a later block, and every turn "
+        "brings the next.": lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "other way"),
+        "A's block stays in its row i, B's in its column j: yours are the other way round.": (
+            lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "exchanged")
+        ),
+    },
+    hints=(
+        "Rank (i, j) may multiply A(i, k) by B(k, j) for any k. Which ranks want the same block if all of "
+        "them begin with k = 0?",
+        "Row i of A is shifted i places to the left, column j of B is shifted j places up, before the first "
+        "turn. Every turn shifts both by one more. What is k then on rank (i, j)?",
+        "k = (i + j + turn) % q, and the pair is ((i, k), (k, j)).",
+    ),
+)
+
+
+def _plain(pair: Sequence) -> tuple[Block, Block]:
+    return tuple(pair[0]), tuple(pair[1])
+
+
+# --- 08.order: a ring's ranks on racks ----------------------------------------------------------------------
+
+
+def order(racks: list[int]) -> list[int]:
+    """Return for each rank of a ring the place where it runs; racks[place] is the rack of a place."""
+    return sorted(range(len(racks)), key=lambda place: racks[place])
+
+
+def crossings(racks: Sequence[int], places: Sequence[int]) -> int:
+    """Return how many messages of one step of the ring go from rack to rack."""
+    return sum(racks[places[rank - 1]] != racks[place] for rank, place in enumerate(places))
+
+
+@dataclass(frozen=True)
+class FewCrossings:
+    """Accepts any order in which as few messages as can be go from rack to rack."""
+
+    def compare(self, got: Any, want: list[int], args: tuple) -> Mismatch | None:
+        """Return None if `got` names each place once, and leaves a rack no more often than `want`."""
+        (racks,) = args
+        if type(got) is not list or not all(map(is_number, got)):
+            return _returned(got, "a list of places")
+        if sorted(got) != sorted(want):
+            said = f"Each of the places 0 to {len(racks) - 1} must have one rank: you have"
+            return Mismatch((f"{said} {len(set(got))} different places for {len(racks)} ranks.",), form=True)
+        mine, least = crossings(racks, [int(n) for n in got]), crossings(racks, want)
+        said = f"{mine} of {len(racks)} messages of a step go from rack to rack; {least} are enough."
+        return Mismatch((said,)) if mine > least else None
+
+
+def _machine_rooms(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case(([0, 0, 1, 1],), "four places, in order already")
+    yield Case(([0, 1, 0, 1, 0, 1],), "two racks, dealt out in turns")
+    yield Case(([2, 0, 1, 2, 1, 0, 0],), "three racks of unequal size")
+    yield Case(([5, 5, 5],), "one rack alone, number 5")
+    yield Case(([3, 1, 2, 0],), "a rack for each rank")
+    for places, racks in ((8, 2), (16, 4), (48, 6)):
+        where = rng.integers(0, racks, places).tolist()
+        yield Case((where,), f"{places} places in {racks} racks, as they were free")
+
+
+ORDER = Task(
+    id="08.order",
+    title="Ranks on racks",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    cases=_machine_rooms,
+    reference=order,
+    comparison=FewCrossings(),
+    rules=(PLAIN,),
+    lookalikes={
+        "The ranks are where they were: place 0, place 1 and so on.": (
+            lambda got, racks: got == list(range(len(racks)))
+        ),
+        "That is the rack of each rank, but its place is needed.": (
+            lambda got, racks: sorted(got) == sorted(racks)
+        ),
+        "That says for each place which rank runs there; for each rank its place is needed.": (
+            lambda got, racks: np.argsort(got).tolist() == order(racks)
+        ),
+    },
+    hints=(
+        "A ring goes through all ranks and back to the first. How often must it leave a rack at least?",
+        "Once for each rack: it visits all places of a rack before it goes on to the next.",
+        "Sort the places by their rack: sorted(range(len(racks)), key=…).",
+    ),
+)
+
+
+# --- 08.interval: how often to write a checkpoint (Young and Daly) ------------------------------------------
+
+
+def interval(
+    tile_s: float, write_s: float, mtbf_s: float, ranks: int, restart_s: float, slip: str = ""
+) -> tuple[int, float]:
+    """Return after how many tiles to write a checkpoint, and the part of the time that is lost then.
+
+    `mtbf_s` is the mean time between failures of one rank.
+    """
+    ideal = young_daly_s(write_s / (2 if slip == "no two" else 1), mtbf_s / ranks) / tile_s
+    around = {max(1, math.floor(ideal)), max(1, math.ceil(ideal))}
+    tiles = min(around, key=lambda tiles: overhead(tiles * tile_s, write_s, mtbf_s / ranks, restart_s))
+    if slip == "rounded":
+        tiles = max(1, round(ideal))
+    lost = overhead(tiles * tile_s, write_s, mtbf_s / ranks, restart_s)
+    if slip == "whole interval":
+        lost += tiles * tile_s / 2 / (mtbf_s / ranks)
+    return tiles, lost
+
+
+def _runs(rng: np.random.Generator) -> Iterator[Case]:
+    for tile_s, write_s, mtbf_s, ranks, restart_s, what in (
+        (10.0, 5.0, 8.0e5, 4, 30.0, "four ranks"),
+        (1.0, 60.0, 3.0e7, 1000, 300.0, "a thousand ranks: one of them fails every eight hours"),
+        (600.0, 2.0, 1.0e6, 64, 60.0, "tiles longer than the interval would be: one it is at least"),
+        (9.8, 10.0, 2.0e4, 1, 0.0, "one rank"),
+        (1000.0, 105.0, 1.0e6, 100, 10.0, "between one and two tiles: which side is better?"),
+        (1000.0, 30.2, 1.0e7, 100, 120.0, "between two and three tiles"),
+    ):
+        yield Case((tile_s, write_s, mtbf_s, ranks, restart_s), what)
+    drawn = 0
+    while drawn < 6:
+        tile_s, write_s, restart_s = (round(float(s), 1) for s in rng.uniform((5, 1, 0), (90, 60, 300)))
+        mtbf_s, ranks = float(rng.integers(10, 900) * 10**5), int(rng.integers(2, 2000))
+        args = (tile_s, write_s, mtbf_s, ranks, restart_s)
+        if _is_clear(*args):
+            drawn += 1
+            yield Case(args, f"{ranks} ranks, each fails after {mtbf_s / 86400:.0f} days on average")
+
+
+def _is_clear(tile_s: float, write_s: float, mtbf_s: float, ranks: int, restart_s: float) -> bool:
+    """Whether one number of tiles is better than the next, and little enough is lost for a first order."""
+    best, lost = interval(tile_s, write_s, mtbf_s, ranks, restart_s)
+    beside = (overhead(n * tile_s, write_s, mtbf_s / ranks, restart_s) for n in (best - 1, best + 1) if n)
+    return lost < 0.5 and min(beside) > lost * (1 + 1e-6)
+
+
+INTERVAL = Task(
+    id="08.interval",
+    title="When to write a checkpoint",
+    minutes=20,
+    cases=_runs,
+    reference=interval,
+    comparison=close(rtol=1e-9, parts=("tiles", "the part that is lost")),
+    rules=(PLAIN,),
+    lookalikes={
+        "That is for one rank: of many ranks the first that fails stops all, and it fails sooner.": {
+            "ranks": 1
+        },
+        "A checkpoint can be written after a whole tile only, and the nearest whole number is not always the "
+        "better one: compare what both lose.": "rounded",
+        "Half an interval is lost with each failure, on average: the derivative of w / t + t / (2 M) is zero "
+        "at sqrt(2 w M).": "no two",
+        "The tiles are right. A failure comes in the middle of an interval, on average: half of it is lost.": (
+            "whole interval"
+        ),
+        "The tiles are right. Each failure costs the restart, too.": {"restart_s": 0.0},
+        "The first number is seconds, but tiles are needed.": (
+            lambda got, tile_s, *rest: math.isclose(got[0], tile_s * interval(tile_s, *rest)[0])
+        ),
+    },
+    hints=(
+        "What does a checkpoint cost for every second of work, and what does a failure? How often does one of "
+        "all the ranks fail?",
+        "With M = mtbf_s / ranks and an interval t the part write_s / t + (t / 2 + restart_s) / M is lost. "
+        "It is smallest at t = sqrt(2 * write_s * M), but t is a whole number of tiles.",
+        "ideal = math.sqrt(2 * write_s * mtbf_s / ranks) / tile_s; compare what is lost with math.floor(ideal) "
+        "and with math.ceil(ideal) tiles, each at least 1.",
+    ),
+)
+
+
+# --- 08.abft: a wrong number that checksums find and repair -------------------------------------------------
+
+ROUNDING = 1e-6  # what sums may differ by
+
+
+def mended(F: Array, slip: str = "") -> Array:
+    """Return F (M + 1, N + 1) with its one wrong entry mended, if there is one.
+
+    The last column holds the sums of the rows, the last row those of the columns, the checksums' own too.
+    """
+    rows, columns = F[:, :-1].sum(axis=1) - F[:, -1], F[:-1].sum(axis=0) - F[-1]
+    (i,), (j,) = (np.flatnonzero(~(np.abs(off) <= ROUNDING))[:1] for off in (rows, columns))
+    right = F.copy()
+    if slip == "subtract":
+        right[i, j] -= rows[i] if j < F.shape[1] - 1 else -rows[i]
+    elif slip == "add":
+        right[i, j] += rows[i]
+    elif j == F.shape[1] - 1:
+        right[i, j] = F[i, :-1].sum()
+    else:
+        right[i, j] = F[i, -1] - np.delete(F[i, :-1], j).sum()
+    return right
+
+
+def repaired(F: Array, slip: str = "") -> Array:
+    """Return `mended`, or a copy of F where all sums agree."""
+    off = F[:, :-1].sum(axis=1) - F[:, -1]
+    if (np.abs(off) <= ROUNDING).all():
+        return F.copy()
+    if slip == "inner" and not _wrong_inside(F):
+        return F.copy()
+    return mended(F, slip)
+
+
+def _wrong_inside(F: Array) -> bool:
+    """Whether a row and a column of the product itself disagree with their sums."""
+    rows, columns = F[:-1, :-1].sum(axis=1) - F[:-1, -1], F[:-1, :-1].sum(axis=0) - F[-1, :-1]
+    return not (np.abs(rows) <= ROUNDING).all() and not (np.abs(columns) <= ROUNDING).all()
+
+
+def _checked(rng: np.random.Generator, M: int, N: int, at: tuple[int, int] | None, wrong: float) -> Array:
+    """Return a product with checksums and one wrong entry: `wrong` more than it should be, or NaN or inf."""
+    A, B = rng.uniform(-2, 2, (M, 6)), rng.uniform(-2, 2, (6, N))
+    A, B = np.vstack([A, A.sum(axis=0)]), np.column_stack([B, B.sum(axis=1)])
+    F = A @ B
+    if at:
+        F[at] += wrong
+    return F
+
+
+def _flips(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, at, wrong, what in (
+        (3, 4, None, 0.0, "nothing is wrong: only rounding"),
+        (3, 4, (1, 2), 4.0, "one entry of the product"),
+        (4, 3, (4, 1), -0.5, "a checksum of a column"),
+        (4, 3, (2, 3), 8.0, "a checksum of a row"),
+        (2, 5, (2, 5), 1.0, "the corner: the sum of all"),
+        (5, 2, (0, 0), 2.0**-10, "a small difference, but more than rounding"),
+        (4, 4, (3, 1), 1e300, "the exponent was hit: 1e300 instead of a number near 1"),
+        (4, 4, (1, 3), math.inf, "the exponent was hit: inf"),
+        (3, 3, (0, 2), math.nan, "the exponent was hit: NaN"),
+        (3, 3, (1, 3), math.nan, "NaN as a checksum of a row"),
+        (1, 1, (0, 0), 3.0, "a product of one number"),
+    ):
+        yield Case((_checked(rng, M, N, at, wrong),), what)
+    for _ in range(4):
+        M, N = (int(n) for n in rng.integers(5, 40, 2))
+        at = int(rng.integers(0, M)), int(rng.integers(0, N))
+        yield Case((_checked(rng, M, N, at, float(rng.uniform(0.1, 9.0))),), f"a product of {M} x {N}")
+
+
+ABFT = Task(
+    id="08.abft",
+    title="The flipped bit",
+    points=3,
+    difficulty=4,
+    minutes=25,
+    cases=_flips,
+    reference=repaired,
+    comparison=close(rtol=1e-7, atol=1e-7),
+    rules=(PLAIN,),
+    lookalikes={
+        "The entry is found. But taking a difference away from 1e300 leaves nothing of the number's own "
+        "digits, and NaN stays NaN: compute it anew from those that are right.": "subtract",
+        "The difference goes to the wrong side: the sum of the row is too large by what the entry is.": "add",
+        "A checksum can be wrong, too: it is in a row and in a column like all others.": "inner",
+    },
+    hints=(
+        "In which rows do the numbers not add up to the last one? In which columns? Is that also so for the "
+        "last row and the last column?",
+        "One row and one column disagree, and the wrong entry is where they cross. NaN is not larger than any "
+        "tolerance: ask what is not within it. Then compute the entry from the others of its row.",
+        "i = np.flatnonzero(~(np.abs(F[:, :-1].sum(axis=1) - F[:, -1]) <= 1e-6)), the same for j. The last "
+        "column is the sum of the others; another entry is the last one minus the sum of the others.",
+    ),
+)
+
+
+# --- 08.shares: work for ranks of unequal speed -------------------------------------------------------------
+
+
+def shares(rows: int, speeds: list[float], starts: list[float]) -> list[int]:
+    """Return how many rows each rank computes, so that the last one ends as soon as can be.
+
+    Rank r computes speeds[r] rows a second, and begins after starts[r] seconds; without a row it takes none.
+    """
+    counts = [0] * len(speeds)
+    ends = [(start + 1 / speed, rank) for rank, (speed, start) in enumerate(zip(speeds, starts, strict=True))]
+    heapq.heapify(ends)
+    for _ in range(rows):
+        _, rank = ends[0]
+        counts[rank] += 1
+        heapq.heapreplace(ends, (starts[rank] + (counts[rank] + 1) / speeds[rank], rank))
+    return counts
+
+
+def last_end(counts: Sequence[int], speeds: Sequence[float], starts: Sequence[float]) -> float:
+    """Return when the last rank ends, in seconds."""
+    ranks = zip(counts, speeds, starts, strict=True)
+    return max((start + count / speed for count, speed, start in ranks if count), default=0.0)
+
+
+def proportional(rows: int, speeds: Sequence[float]) -> list[int]:
+    """Return shares by speed alone, rounded so that they add up."""
+    edges = np.rint(rows * np.cumsum([0, *speeds]) / sum(speeds)).astype(int).tolist()
+    return [end - begin for begin, end in pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class EndsFirst:
+    """Accepts any shares that add up and with which no rank ends later than the last of the best."""
+
+    def compare(self, got: Any, want: list[int], args: tuple) -> Mismatch | None:
+        """Return None if `got` has a share for each rank and ends as early as `want`."""
+        found = exact().compare(got, want, args)
+        if found is None or found.form:
+            return found
+        rows, *ranks = args
+        if any(n < 0 or n != int(n) for n in got) or sum(got) != rows:
+            return Mismatch((f"Your shares are {sum(got):g} rows together; {rows} whole rows are needed.",))
+        mine, best = last_end(got, *ranks), last_end(want, *ranks)
+        said = f"Your last rank ends after {mine:.6g} s; {best:.6g} s are possible."
+        return Mismatch((said,)) if mine > best * (1 + 1e-9) else None
+
+
+def _clusters(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, speeds, starts, what in (
+        (12, [1.0, 1.0, 1.0], [0.0] * 3, "three equal ranks"),
+        (100, [3.0, 1.0], [0.0] * 2, "one is three times as fast"),
+        (10, [1.0, 1.0, 1.0], [0.0] * 3, "what does not divide"),
+        (7, [2.0, 2.0, 1.0], [0.0] * 3, "rounding each share gives eight rows"),
+        (40, [10.0, 2.0], [3.0, 0.0], "the fast one begins late"),
+        (4, [50.0, 1.0], [9.0, 0.0], "the fast one begins too late for so little work"),
+        (0, [1.0, 4.0], [0.0, 1.0], "no work at all"),
+        (5, [2.0], [1.0], "one rank"),
+    ):
+        yield Case((rows, speeds, starts), f"{rows} rows: {what}")
+    for ranks, late in ((4, 0.0), (3, 5.0), (6, 8.0), (16, 3.0)):
+        rows = int(rng.integers(50, 400))
+        speeds = rng.uniform(0.5, 9.0, ranks).round(2).tolist()
+        starts = (late * rng.uniform(0.0, 1.0, ranks)).round(2).tolist()
+        yield Case((rows, speeds, starts), f"{rows} rows, {ranks} ranks of unequal speed")
+
+
+SHARES = Task(
+    id="08.shares",
+    title="Unequal ranks",
+    minutes=20,
+    cases=_clusters,
+    reference=shares,
+    comparison=EndsFirst(),
+    rules=(Language(("math", "numpy", "itertools", "heapq")),),
+    lookalikes={
+        "All have the same share: the slow ones end last.": (
+            lambda got, rows, speeds, starts: len(set(speeds)) > 1 and max(got) - min(got) <= 1
+        ),
+        "Those are shares by speed alone: who begins late needs a smaller one, or none.": (
+            lambda got, rows, speeds, starts: (
+                any(starts)
+                and all(abs(n - rows * v / sum(speeds)) <= 1 for n, v in zip(got, speeds, strict=True))
+            )
+        ),
+        "Nearly: shares by speed, with what rounding left given to some rank. To whom costs it least?": (
+            lambda got, rows, speeds, starts: (
+                not any(starts)
+                and all(
+                    abs(n - rows * v / sum(speeds)) <= len(speeds) for n, v in zip(got, speeds, strict=True)
+                )
+            )
+        ),
+    },
+    hints=(
+        "When does a rank end that has n rows? If you give out the rows one by one, who should get the next?",
+        "The rank that would end first with one row more, its start included. No other order of giving is "
+        "better, for each row more only makes a rank later.",
+        "best = min(range(len(speeds)), key=lambda r: starts[r] + (counts[r] + 1) / speeds[r]); "
+        "counts[best] += 1, and that `rows` times.",
+    ),
+)
+
+
+# --- 08.all_reduce: a sum that all ranks get, with as few bytes as can be -----------------------------------
+
+
+def _summands(rng: np.random.Generator) -> Iterator[Case]:
+    for ranks, length, what in (
+        (2, 4, "two ranks"),
+        (4, 400, "four ranks"),
+        (3, 10, "blocks of unequal length"),
+        (5, 3, "fewer numbers than ranks: some blocks are empty"),
+        (1, 6, "one rank, which has the sum already"),
+        (8, 1600, "eight ranks"),
+    ):
+        yield _on_ranks(rng, ranks, length, what)
+    for _ in range(2):
+        ranks = int(rng.integers(3, 10))
+        yield _on_ranks(rng, ranks, ranks * int(rng.integers(50, 200)), "an array that divides")
+
+
+def _on_ranks(rng: np.random.Generator, ranks: int, length: int, what: str) -> Case:
+    """Return an array for each rank."""
+    label = f"{ranks} rank{'s' * (ranks > 1)}, {length} numbers each: {what}"
+    return Case(([rng.normal(size=length) for _ in range(ranks)],), label)
+
+
+ALL_REDUCE = Task(
+    id="08.all_reduce",
+    title="All-reduce by a ring",
+    points=4,
+    difficulty=4,
+    minutes=30,
+    cases=_summands,
+    reference=played(ring_all_reduce),
+    entry="all_reduce",
+    comparison=OnTheWire(
+        close(1e-9, 1e-9),
+        "send blocks, first on the way to their sum, then the sums; no rank needs the whole array of another",
+    ),
+    rules=(WIRE,),
+    collective=True,
+    lookalikes={
+        "Every rank still has its own numbers: is what it receives added?": (
+            lambda got, given: len(given) > 1 and all(map(np.array_equal, got[0], given))
+        ),
+        "Only rank 0 has the sum: all ranks need it.": (
+            lambda got, given: np.allclose(got[0][0], sum(given)) and not np.allclose(got[0][-1], sum(given))
+        ),
+        "Each rank has the sum in some of its blocks: now every block has to go round once more.": (
+            lambda got, given: all(
+                np.isclose(mine, sum(given)).any() and not np.allclose(mine, sum(given)) for mine in got[0]
+            )
+        ),
+        "Something is added twice: does a block go round once too often?": (
+            lambda got, given: all(
+                np.isclose(mine, sum(given) + one).any() for mine, one in zip(got[0], given, strict=True)
+            )
+        ),
+    },
+    hints=(
+        "With P ranks cut the array into P blocks. If each rank sends one block to its right in every step, "
+        "and adds what comes from the left, where is a whole sum after P - 1 steps?",
+        "Two rounds of P - 1 steps. In the first, what comes is added: rank r sends block r - step and adds "
+        "to block r - step - 1. Then it has the sum of block r + 1, and in the second round what comes is "
+        "kept as it is.",
+        "blocks[into] = blocks[into] + wire.exchange(blocks[out], to=right, source=left, like=blocks[into]); "
+        "in the second round out = (r + 1 - step) % P, into = (r - step) % P, without the sum.",
+    ),
+)
+
+
+# --- 08.deadlock: ranks that all send first -----------------------------------------------------------------
+
+
+def borders(wire: Wire, mine: Array) -> tuple[Array, Array]:
+    """Return the last number of the left neighbour and the first one of the right, on a ring of ranks."""
+    left, right = (wire.rank - 1) % wire.size, (wire.rank + 1) % wire.size
+    if wire.rank % 2 == 0:
+        wire.send(mine[-1:], to=right)
+        from_left = wire.receive(mine[-1:], source=left)
+        wire.send(mine[:1], to=left)
+        from_right = wire.receive(mine[:1], source=right)
+    else:
+        from_left = wire.receive(mine[-1:], source=left)
+        wire.send(mine[-1:], to=right)
+        from_right = wire.receive(mine[:1], source=right)
+        wire.send(mine[:1], to=left)
+    return from_left, from_right
+
+
+def _rings(rng: np.random.Generator) -> Iterator[Case]:
+    for ranks in (2, 4, 3, 5, 8, 9, int(rng.integers(10, 17))):
+        arrays = [rng.normal(size=int(rng.integers(2, 9))) for _ in range(ranks)]
+        yield Case((arrays,), f"a ring of {ranks} ranks")
+
+
+DEADLOCK = Task(
+    id="08.deadlock",
+    title="Everybody sends first",
+    minutes=20,
+    cases=_rings,
+    reference=played(borders),
+    comparison=OnTheWire(
+        close(0.0, parts=("from the left", "from the right")),
+        "let pairs of neighbours talk at the same time, not one after the other",
+        steps=1.5,
+    ),
+    rules=(HALF_WIRE,),
+    collective=True,
+    lookalikes={
+        "Left and right are exchanged.": (
+            lambda got, given: (
+                len(given) > 2
+                and all(
+                    mine[1] == given[rank - 1][-1] and mine[0] == given[(rank + 1) % len(given)][0]
+                    for rank, mine in enumerate(got[0])
+                )
+            )
+        ),
+    },
+    hints=(
+        "A send ends when its receiver is there. All ranks begin with a send: who receives?",
+        "Of two neighbours one sends first and the other receives first. On which side of that a rank is can "
+        "follow from its number.",
+        "if wire.rank % 2 == 0: send to the right, then receive from the left; else the same two lines in the "
+        "other order. Then the same for the other direction.",
+    ),
+)
+
+
+#: In the order of the chapter.
+TASKS = (SHARDS, SKEW, DEADLOCK, ALL_REDUCE, ORDER, INTERVAL, ABFT, SHARES)
