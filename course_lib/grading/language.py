@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,11 +22,14 @@ from course_lib.grading.program import (
     bindings,
     bound_by,
     defaults,
+    functions_in_full,
+    has_one_argument,
     home,
     is_plain_format,
     is_written_out,
     names_of,
     read_program,
+    single_value,
 )
 from course_lib.grading.vocabulary import (
     ARRAY_DATA,
@@ -221,7 +223,7 @@ class _Reading:
         self.held: dict[ast.AST, tuple[bool, bool]] = {}
         self.read: set[tuple[str, ast.expr]] = set()  # texts, and by what
         self.scopes: list[dict[str, _Meaning]] = []
-        self.given = _given(language.given)
+        self.given = functions_in_full(language.given)
         self.methods, self.data, self.itself = language.methods, language.data, language.itself
 
     def judge(self) -> None:
@@ -547,7 +549,7 @@ class _Reading:
         todo = list(body)
         while todo:
             node = todo.pop()
-            named = _named(node)
+            named = single_value(node)
             if isinstance(node, ast.Import | ast.ImportFrom):
                 yield from self._imported(node)
             elif isinstance(node, ast.FunctionDef):
@@ -639,7 +641,7 @@ class _Reading:
             return
         if isinstance(node, ast.GeneratorExp):  # it ends where it stands
             self._on_comprehension(node)
-        elif isinstance(node, ast.Call) and self._is_type_of(node.func) and _is_one(node):
+        elif isinstance(node, ast.Call) and self._is_type_of(node.func) and has_one_argument(node):
             self._visit(node.args[0])
         else:
             self._visit(node)
@@ -822,7 +824,7 @@ class _Reading:
             self._visit(one)
 
     def _on_Assign(self, node: ast.Assign) -> None:
-        value, named = node.value, _named(node)
+        value, named = node.value, single_value(node)
         if isinstance(value, ast.Name) and self._meaning(value).kind in ("table", "changing"):
             name = ast.unparse(node.targets[0])[:60]
             self.refuse(node, f"another name ({name}) for {value.id}, which outlives the call", A_TUPLE)
@@ -885,22 +887,3 @@ class _Reading:
         for body in (node.body, *(one.body for one in node.handlers), node.orelse, node.finalbody):
             for one in body:
                 self._visit(one)
-
-
-# --- small readings -----------------------------------------------------------------------------------------
-
-
-def _named(node: ast.AST) -> ast.expr | None:
-    """Return the value to which an assignment gives a single name, None for all else."""
-    single = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-    return node.value if single else None
-
-
-def _is_one(node: ast.Call) -> bool:
-    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-
-
-@functools.cache
-def _given(text: str) -> dict[str, str]:
-    """Return the functions of a text by name, each in full."""
-    return {one.name: ast.dump(one) for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)}

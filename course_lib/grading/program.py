@@ -188,3 +188,19 @@ def _does_nothing(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr | ast.Return):
         return isinstance(statement.value, ast.Constant) and statement.value.value is ...
     return isinstance(statement, ast.Pass)
+
+
+def single_value(node: ast.AST) -> ast.expr | None:
+    """Return the value to which an assignment gives a single name, None for all else."""
+    single = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    return node.value if single else None
+
+
+def has_one_argument(node: ast.Call) -> bool:
+    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+
+
+@functools.cache
+def functions_in_full(text: str) -> dict[str, str]:
+    """Return the functions of a text by name, each in full."""
+    return {one.name: ast.dump(one) for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)}

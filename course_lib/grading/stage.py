@@ -1,6 +1,6 @@
-"""An answer that many ranks call at once: played on threads, its messages counted, compared with what suffices.
+"""An answer that many ranks call at once: played on threads, its messages counted and compared.
 
-`Task.collective` says that a task is of this kind. Each of its arguments is a list with an entry for each rank.
+`Task.collective` says that a task is of this kind. Each of its arguments lists an entry for each rank.
 """
 
 from __future__ import annotations

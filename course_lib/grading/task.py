@@ -132,7 +132,7 @@ class Task:
     With an `oracle` the first argument of each case is its key.
     `yours` gives what the learner has measured as one more input (`own_numbers`); its LookupError names what
     is not measured.
-    With `collective` each rank of a rehearsal calls the answer with a wire and its own entry of each argument;
+    With `collective` each rank of a rehearsal calls the answer, with a wire and its entry of each argument;
     `reference` is `stage.played(…)`, which plays ours.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: its language is KERNEL,
     and `reference` gives what the result argument must be afterwards.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,17 +34,18 @@ def _returned(got: Any, wanted: str) -> Mismatch:
 
 # --- 08.shards: which block goes from whom to whom when a product is transposed -----------------------------
 
-Sent = tuple[int, int, int, int, int, int]  # sender, receiver, rows from and to, columns from and to
+Band = tuple[int, int]  # from and to
+Sent = tuple[int, int, Band, Band]  # sender, receiver, rows, columns
 
 
 def shards(M: int, N: int, ranks: int, slip: str = "") -> list[Sent]:
     """Return the messages that turn bands of rows of C (M, N) into bands of rows of its transpose.
 
-    A message (sender, receiver, row, to_row, column, to_column) is C[row:to_row, column:to_column].
+    A message (sender, receiver, (row, to_row), (column, to_column)) is C[row:to_row, column:to_column].
     """
     rows, columns = cuts(M, ranks), cuts(M if slip == "one cut" else N, ranks)
     found = [
-        (sender, receiver, band.start, band.stop, part.start, part.stop)
+        (sender, receiver, (band.start, band.stop), (part.start, part.stop))
         for sender, band in enumerate(rows)
         for receiver, part in enumerate(columns)
         if (sender != receiver or slip == "itself")
@@ -61,19 +61,32 @@ class Messages:
     def compare(self, got: Any, want: list[Sent], args: tuple) -> Mismatch | None:
         """Return None if `got` lists what `want` does."""
         if type(got) is not list or not all(map(_is_message, got)):
-            return _returned(got, "a list of tuples (sender, receiver, row, to_row, column, to_column)")
-        mine, right = (Counter(tuple(map(int, one)) for one in messages) for messages in (got, want))
+            return _returned(got, "a list of (sender, receiver, (row, to_row), (column, to_column))")
+        mine, right = (Counter(map(_message, messages)) for messages in (got, want))
         for one, what in [(one, "is not needed") for one in mine - right] + [
             (one, "is missing") for one in right - mine
         ]:
-            sender, receiver, row, to_row, column, to_column = one
+            sender, receiver, (row, to_row), (column, to_column) = one
             block = f"C[{row}:{to_row}, {column}:{to_column}] from rank {sender} to rank {receiver}"
             return Mismatch((f"{block} {what}. You have {len(got)} messages, and {len(want)} are needed.",))
         return None
 
 
 def _is_message(one: Any) -> bool:
-    return type(one) in (tuple, list) and len(one) == 6 and all(is_number(n) and n == int(n) for n in one)
+    four = type(one) in (tuple, list) and len(one) == 4
+    bands = four and all(type(band) in (tuple, list) and len(band) == 2 for band in one[2:])
+    return bands and all(is_number(n) and n == int(n) for n in (*one[:2], *one[2], *one[3]))
+
+
+def _message(one: Sequence) -> Sent:
+    return (int(one[0]), int(one[1]), *(tuple(map(int, band)) for band in one[2:]))
+
+
+def _slipped(slip: str) -> Callable[..., bool]:
+    """Return what says whether messages are those of a slip."""
+    return lambda got, *args: (
+        sorted(map(_message, got)) == sorted(shards(*args, slip)) != sorted(shards(*args))
+    )
 
 
 def _products(rng: np.random.Generator) -> Iterator[Case]:
@@ -101,17 +114,21 @@ SHARDS = Task(
     comparison=Messages(),
     rules=(PLAIN,),
     lookalikes={
-        "What a rank keeps for itself is no message.": "itself",
-        "A block without an element is no message.": "empty",
-        "Sender and receiver are exchanged: who has a band of rows of C sends from it.": "backwards",
-        "The bands of columns follow from N, not from M: they are the rows of the transpose.": "one cut",
+        "What a rank keeps for itself is no message.": _slipped("itself"),
+        "A block without an element is no message.": _slipped("empty"),
+        "Sender and receiver are exchanged: who has a band of rows of C sends from it.": _slipped(
+            "backwards"
+        ),
+        "The bands of columns follow from N, not from M: they are the rows of the transpose.": _slipped(
+            "one cut"
+        ),
     },
     hints=(
         "Which rank holds C[i, j] before, and which one must hold it as element [j, i] of the transpose?",
         "Cut the rows of C for the senders and its columns for the receivers. Each pair of a sender and "
         "another rank has one block; it may be empty.",
-        "edges = [r * (M // P) + min(r, M % P) for r in range(P + 1)] are the edges of the bands of rows; the "
-        "same with N for columns; then two loops, and `if sender != receiver`, and no empty block.",
+        "edges = [r * (M // P) + min(r, M % P) for r in range(P + 1)] are the edges of the bands of rows; "
+        "the same with N for columns; then two loops, and `if sender != receiver`, and no empty block.",
     ),
 )
 
@@ -232,7 +249,7 @@ class FewCrossings:
             return _returned(got, "a list of places")
         if sorted(got) != sorted(want):
             said = f"Each of the places 0 to {len(racks) - 1} must have one rank: you have"
-            return Mismatch((f"{said} {len(set(got))} different places for {len(racks)} ranks.",), form=True)
+            return Mismatch((f"{said} {len(set(got))} different places for {len(racks)} ranks.",))
         mine, least = crossings(racks, [int(n) for n in got]), crossings(racks, want)
         said = f"{mine} of {len(racks)} messages of a step go from rack to rack; {least} are enough."
         return Mismatch((said,)) if mine > least else None
@@ -342,7 +359,7 @@ INTERVAL = Task(
         "better one: compare what both lose.": "rounded",
         "Half an interval is lost with each failure, on average: the derivative of w / t + t / (2 M) is zero "
         "at sqrt(2 w M).": "no two",
-        "The tiles are right. A failure comes in the middle of an interval, on average: half of it is lost.": (
+        "The tiles are right. A failure comes in mid-interval, on average: half of it is lost.": (
             "whole interval"
         ),
         "The tiles are right. Each failure costs the restart, too.": {"restart_s": 0.0},
@@ -351,12 +368,12 @@ INTERVAL = Task(
         ),
     },
     hints=(
-        "What does a checkpoint cost for every second of work, and what does a failure? How often does one of "
-        "all the ranks fail?",
+        "What does a checkpoint cost for every second of work, and what does a failure? How often does one "
+        "of all the ranks fail?",
         "With M = mtbf_s / ranks and an interval t the part write_s / t + (t / 2 + restart_s) / M is lost. "
         "It is smallest at t = sqrt(2 * write_s * M), but t is a whole number of tiles.",
-        "ideal = math.sqrt(2 * write_s * mtbf_s / ranks) / tile_s; compare what is lost with math.floor(ideal) "
-        "and with math.ceil(ideal) tiles, each at least 1.",
+        "ideal = math.sqrt(2 * write_s * mtbf_s / ranks) / tile_s; compare what is lost with "
+        "math.floor(ideal) and with math.ceil(ideal) tiles, each at least 1.",
     ),
 )
 
@@ -451,8 +468,8 @@ ABFT = Task(
     hints=(
         "In which rows do the numbers not add up to the last one? In which columns? Is that also so for the "
         "last row and the last column?",
-        "One row and one column disagree, and the wrong entry is where they cross. NaN is not larger than any "
-        "tolerance: ask what is not within it. Then compute the entry from the others of its row.",
+        "One row and one column disagree, and the wrong entry is where they cross. NaN is not larger than "
+        "any tolerance: ask what is not within it. Then compute the entry from the others of its row.",
         "i = np.flatnonzero(~(np.abs(F[:, :-1].sum(axis=1) - F[:, -1]) <= 1e-6)), the same for j. The last "
         "column is the sum of the others; another entry is the last one minus the sum of the others.",
     ),
@@ -483,10 +500,9 @@ def last_end(counts: Sequence[int], speeds: Sequence[float], starts: Sequence[fl
     return max((start + count / speed for count, speed, start in ranks if count), default=0.0)
 
 
-def proportional(rows: int, speeds: Sequence[float]) -> list[int]:
-    """Return shares by speed alone, rounded so that they add up."""
-    edges = np.rint(rows * np.cumsum([0, *speeds]) / sum(speeds)).astype(int).tolist()
-    return [end - begin for begin, end in pairwise(edges)]
+def _apart(counts: Sequence[int], rows: int, speeds: Sequence[float]) -> float:
+    """Return how many rows the shares differ at most from those by speed."""
+    return max(abs(n - rows * speed / sum(speeds)) for n, speed in zip(counts, speeds, strict=True))
 
 
 @dataclass(frozen=True)
@@ -535,20 +551,18 @@ SHARES = Task(
     rules=(Language(("math", "numpy", "itertools", "heapq")),),
     lookalikes={
         "All have the same share: the slow ones end last.": (
-            lambda got, rows, speeds, starts: len(set(speeds)) > 1 and max(got) - min(got) <= 1
-        ),
-        "Those are shares by speed alone: who begins late needs a smaller one, or none.": (
             lambda got, rows, speeds, starts: (
-                any(starts)
-                and all(abs(n - rows * v / sum(speeds)) <= 1 for n, v in zip(got, speeds, strict=True))
+                len(set(speeds)) > 1
+                and list(got) == [rows // len(speeds) + (r < rows % len(speeds)) for r in range(len(speeds))]
             )
         ),
-        "Nearly: shares by speed, with what rounding left given to some rank. To whom costs it least?": (
+        "Those are shares by speed alone: who begins late needs a smaller one, or none.": (
+            lambda got, rows, speeds, starts: any(starts) and _apart(got, rows, speeds) <= 1
+        ),
+        "Nearly: those are shares by speed, and what rounding left was given to some rank. To whom costs it "
+        "least?": (
             lambda got, rows, speeds, starts: (
-                not any(starts)
-                and all(
-                    abs(n - rows * v / sum(speeds)) <= len(speeds) for n, v in zip(got, speeds, strict=True)
-                )
+                sum(got) == rows and not any(starts) and _apart(got, rows, speeds) <= len(speeds)
             )
         ),
     },
@@ -671,12 +685,9 @@ DEADLOCK = Task(
     collective=True,
     lookalikes={
         "Left and right are exchanged.": (
-            lambda got, given: (
-                len(given) > 2
-                and all(
-                    mine[1] == given[rank - 1][-1] and mine[0] == given[(rank + 1) % len(given)][0]
-                    for rank, mine in enumerate(got[0])
-                )
+            lambda got, given: all(
+                mine[1] == given[rank - 1][-1] and mine[0] == given[(rank + 1) % len(given)][0]
+                for rank, mine in enumerate(got[0])
             )
         ),
     },
@@ -684,8 +695,8 @@ DEADLOCK = Task(
         "A send ends when its receiver is there. All ranks begin with a send: who receives?",
         "Of two neighbours one sends first and the other receives first. On which side of that a rank is can "
         "follow from its number.",
-        "if wire.rank % 2 == 0: send to the right, then receive from the left; else the same two lines in the "
-        "other order. Then the same for the other direction.",
+        "if wire.rank % 2 == 0: send to the right, then receive from the left; else the same two lines in "
+        "the other order. Then the same for the other direction.",
     ),
 )
 
