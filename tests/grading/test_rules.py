@@ -33,6 +33,7 @@ def said(rules: str, code: str) -> str | None:
         "as it is": LOOPS,
         "library": Language(("numpy", "math", "collections", "itertools", "heapq", "numba")),
         "threads": THREADS,
+        "wire": Language(("numpy",), wire=("send", "receive")),
         "kernel": KERNEL,
     }[rules]
     compiler = "@njit\n" if rules == "loops" else ""
