@@ -73,6 +73,7 @@ def test_more_messages_bytes_and_steps_than_the_reference_needs_are_refused_each
     )
 
 
+@pytest.mark.needs("bubblewrap")
 def test_a_deadlock_is_told_with_the_learners_line_here_and_in_the_sandbox():
     from course_lib.grading.judge import judge
 
@@ -85,6 +86,7 @@ def test_a_deadlock_is_told_with_the_learners_line_here_and_in_the_sandbox():
     assert here.lines[0].startswith("Stuck in line 2, `wire.send") and words in here.lines[0]
 
 
+@pytest.mark.needs("bubblewrap")
 def test_ranks_talk_in_the_sandbox_as_they_do_here(solutions):
     from course_lib.grading.collect import collect
     from course_lib.grading.judge import judge

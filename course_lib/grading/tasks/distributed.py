@@ -457,7 +457,7 @@ ABFT = Task(
     minutes=25,
     cases=_flips,
     reference=repaired,
-    comparison=close(rtol=1e-7, atol=1e-7),
+    comparison=close(rtol=1e-9, atol=1e-9),
     rules=(PLAIN,),
     lookalikes={
         "The entry is found. But taking a difference away from 1e300 leaves nothing of the number's own "
