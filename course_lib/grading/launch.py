@@ -109,17 +109,20 @@ class LaunchCounts:
 
 
 class Places:
-    """Where the lines of a judged text stand in the learner's cells: line n is lines[n - 1]; 0 is nowhere."""
+    """Where the lines of a judged text stand in the learner's cells: line n is lines[n - 1]; 0 is nowhere.
+
+    What stands below the learner's lines is ours (Task.code), and nowhere. Without `lines` all are their own.
+    """
 
     def __init__(self, text: str, lines: Sequence[int]) -> None:
-        self._text = text.splitlines()
+        self._text = text.splitlines()[: len(lines) or None]
         self._lines = lines
 
     def line(self, line: int) -> int:
         """Return the line in the learner's cell."""
         if not 0 < line <= len(self._text):
             return 0
-        return self._lines[line - 1] if line <= len(self._lines) else line
+        return self._lines[line - 1] if self._lines else line
 
     def code(self, line: int) -> str:
         """Return the text of a line."""

@@ -149,3 +149,14 @@ def test_a_wrong_entry_anywhere_is_mended():
             F = right.copy()
             F[at] += wrong
             assert np.allclose(declared.repaired(F), right, rtol=1e-12, atol=1e-12), (at, wrong)
+
+
+def test_a_fault_of_the_stage_names_no_line_of_ours(monkeypatch):
+    from course_lib.grading.check import in_process
+    from course_lib.grading.judge import judge
+    from course_lib.grading.task import Code
+
+    monkeypatch.setattr(stage, "LONGEST_S", 0.2)
+    lines = range(11, 11 + len(ENDLESS.splitlines()))
+    runner = in_process(ALL_REDUCE, Code(ENDLESS, ALL_REDUCE.entry), lines)
+    assert judge(ALL_REDUCE, runner, ENDLESS, 9).lines[0].startswith("Stuck: The time limit of 0.2 s")
