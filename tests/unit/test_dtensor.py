@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux coun
 def test_six_lines_send_what_summa_sends_and_none_too_few_three_times_the_row_split():
     from course_lib.distributed.dtensor import beside
 
-    shape, ranks = (384, 512, 640), 4
+    shape, ranks = (768, 1024, 1280), 4  # what gloo says beside the numbers is below 1 %
     sent = run(beside, ranks=ranks, shape=shape)
     mean = {name: sum(one[name] for one in sent) / ranks for name in sent[0]}
     words = {name: 4 * ALGORITHMS[name].words(shape, ranks) for name in ("row", "summa")}
