@@ -88,7 +88,9 @@ class MessageSteps(Steps):
     def static(self) -> Html:
         """Return some of the steps beside each other, the first and the last among them."""
         shown = np.unique(np.linspace(1, self.last, min(STILL, self.last)).round().astype(int)).tolist()
-        title = f"{plural(self.last, 'step')} on {self.network.name} take {_ms(self.times.seconds)}"
+        steps = sum(step.times for step in self.steps)  # equal ones that follow each other are drawn once
+        took = _ms(self.times.seconds)
+        title = f"{plural(steps, 'step')} on {self.network.name} take{'s' * (steps == 1)} {took}"
         panels = [self.frame(step) for step in shown]
         left_out = self.last - len(shown)
         small = note(f"{plural(left_out, 'step')} left out between them") if left_out else ""

@@ -146,7 +146,7 @@ def skew(q: int, turn: int, slip: str = "") -> list[tuple[Block, Block]]:
     if slip == "all alike":  # right for the sum, but rows of ranks want one block of B at a time
         return [((i, turn), (turn, j)) for i, j in places]
     way = -1 if slip == "other way" else 1
-    inner = [(i + j + way * turn) % q if way > 0 else (i - j - turn) % q for i, j in places]
+    inner = [(i + j + way * turn) % q for i, j in places]
     if slip == "exchanged":
         return [((k, j), (i, k)) for (i, j), k in zip(places, inner, strict=True)]
     return [((i, k), (k, j)) for (i, j), k in zip(places, inner, strict=True)]
@@ -176,6 +176,11 @@ def _are_blocks(one: Any) -> bool:
     return two and all(type(b) in (tuple, list) and len(b) == 2 and all(map(is_number, b)) for b in one)
 
 
+def _skewed(slip: str) -> Callable[..., bool]:
+    """Return what says whether pairs of blocks are those of a slip."""
+    return lambda got, q, turn: [(tuple(a), tuple(b)) for a, b in got] == skew(q, turn, slip)
+
+
 def _turns(rng: np.random.Generator) -> Iterator[Case]:
     for q, turn, what in (
         (1, 0, "one rank"),
@@ -202,13 +207,14 @@ SKEW = Task(
     rules=(PLAIN,),
     lookalikes={
         "The blocks are shifted, but there was no skew before: rank (0, 1) has A(0, 1) and B(0, 1), which do "
-        "not belong together.": lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "no skew"),
+        "not belong together.": _skewed("no skew"),
         "These blocks belong together, but a whole row of ranks has the same block of A: one rank would have "
-        "to send it to all.": lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "all alike"),
-        "A goes to the left and B goes up: who is further right begins with a later block, and every turn "
-        "brings the next.": lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "other way"),
-        "A's block stays in its row i, B's in its column j: yours are the other way round.": (
-            lambda got, q, turn: [*map(_plain, got)] == skew(q, turn, "exchanged")
+        "to send it to all.": _skewed("all alike"),
+        "A goes to the left and B goes up, so every turn brings the next block, not the one before.": _skewed(
+            "other way"
+        ),
+        "A's block stays in its row i, B's in its column j: yours are the other way round.": _skewed(
+            "exchanged"
         ),
     },
     hints=(
@@ -219,10 +225,6 @@ SKEW = Task(
         "k = (i + j + turn) % q, and the pair is ((i, k), (k, j)).",
     ),
 )
-
-
-def _plain(pair: Sequence) -> tuple[Block, Block]:
-    return tuple(pair[0]), tuple(pair[1])
 
 
 # --- 08.order: a ring's ranks on racks ----------------------------------------------------------------------

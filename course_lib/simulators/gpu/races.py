@@ -120,10 +120,8 @@ def _remember(row, column, packed, thread, now, met, block_lanes):
         row[column + 2], row[column + 3] = packed, now
     elif both_in_warp:
         crowd, then = row[column + CROWD], row[column + CROWD + 1]
-        if (
-            crowd >> WARP != thread // WARP + 1 or then >> 32 != now >> 32
-        ):  # of another warp: before a barrier
-            crowd = (thread // WARP + 1) << WARP
+        if crowd >> WARP != thread // WARP + 1 or then >> 32 != now >> 32:
+            crowd = (thread // WARP + 1) << WARP  # it was of another warp, or came before a barrier
         row[column + CROWD] = crowd | 1 << (thread % WARP)
         row[column + CROWD + 1] = max(then, now)
 
