@@ -79,6 +79,8 @@ def _float(value: Value) -> Value:
 
 def _numpy(function: Callable) -> Callable:
     def compute(machine: LaneMachine, m: Mask, *values: Value) -> Value:
+        if len(values) != function.nin:  # NumPy would take one more for the place of its result
+            raise TypeError(f"{function.__name__} takes {function.nin} positional arguments")
         if len(values) == 2:
             values = numbers.common(*values)
         result = function(*map(_float, values))

@@ -39,6 +39,8 @@ def test_what_cannot_be_traced_is_refused_with_its_place():
         ("x[1:3] = 0  # here", "a slice is assigned to"),
         ("x[i / 2] = 0  # here", "must be an integer"),
         ("x[0] = np.sum(x)  # here", "sum() is not supported"),
+        ("x[0] = math.exp(x[0], x[1])  # here", "called with 2 arguments"),
+        ("x[0] = math.hypot(x[0])  # here", "called with 1 arguments"),
         ("x[0] = plain(x[0])  # here", "plain is a plain Python function"),
         ("s = cuda.shared.array(32, x)  # here\nx[0] = s[0]", "must be a number type"),
         ("f = cuda.atomic.add  # here\nf(x, 0, 1)", "handed on as a value"),
