@@ -59,7 +59,7 @@ class Scenario:
     and returns True or a sentence's end that names the fault ("balance ends as …"). `given` is the text of
     the helpers that the assignment hands out, as the checker is to read them. `at_once` is what a thread must
     not keep the others from while it does it itself. `kept` gets each state on the way, and returns True or a
-    sentence's end, as `right` does.
+    sentence's end, as `right` does. Others who are `restless` go on until a thread ends.
     """
 
     said: str  # in words, for the report: "two transfers in opposite directions"
@@ -69,6 +69,7 @@ class Scenario:
     given: str = ""
     at_once: AtOnce | None = None
     kept: Callable[[JointState], bool | str] | None = None
+    restless: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class UnderAllSchedules(EntryRule):
             return f"The schedules of your answer cannot be checked. {_quoting(_ended(str(problem)), text)}"
         if not verdict.ok:
             return _quoting(_in_given_names(_report(verdict, scenario), scenario), text)
-        said = in_between.fault() or (POLLS if verdict.schedules is None else None)
+        polls = verdict.schedules is None and not scenario.restless
+        said = in_between.fault() or (POLLS if polls else None)
         return said and _in_given_names(f"With {scenario.said}: {said}", scenario)
 
 
