@@ -1,4 +1,4 @@
-"""What to do about hardware that fails: checksums that find and repair a wrong number, checkpoints in time.
+"""What to do about hardware that fails or is slow: checksums that repair a number, checkpoints, a straggler.
 
 Sources: Huang and Abraham, "Algorithm-based fault tolerance for matrix operations" (1984); Young, "A first
 order approximation to the optimum checkpoint interval" (1974); Daly, "A higher order estimate of the optimum
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import math
+import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,3 +137,23 @@ def simulated_run(
             now = failure + restart_s
             failure = now + rng.exponential(mtbf_s)
     return now
+
+
+# -- a slow rank --------------------------------------------------------------------------------------------
+
+
+def throttle(speed: float) -> None:
+    """Let this process compute only `speed` (at most 1) of the time from now on: a straggler. Not on Windows.
+
+    The kernel calls after each 5 ms on a core; then the process sleeps, in proportion to what it has used.
+    """
+    number("speed", speed, above=0, most=1)
+    used = time.process_time()
+
+    def rest(*_) -> None:
+        nonlocal used
+        time.sleep((time.process_time() - used) * (1 / speed - 1))
+        used = time.process_time()
+
+    signal.signal(signal.SIGPROF, rest)
+    signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)

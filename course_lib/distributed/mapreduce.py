@@ -7,7 +7,7 @@ two rounds as in Leskovec, Rajaraman, Ullman, "Mining of massive datasets", sect
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,12 +75,14 @@ def add(total: Array, block: Block) -> Array:
     return total + block[1]
 
 
-def map_reduce(A: Array, B: Array, parts: int = 4, partitions: int = 4) -> Array:
-    """Return A B by dask.bag on the current client: map `multiply_block`, fold by key with `add`."""
+def map_reduce(
+    A: Array, B: Array, parts: int = 4, partitions: int = 4, multiply: Callable = multiply_block
+) -> Array:
+    """Return A B by dask.bag on the current client: map `multiply`, fold by key with `add`."""
     import dask.bag
 
     bag = dask.bag.from_sequence(pairs(A, B, parts), npartitions=partitions)
-    products = bag.map(multiply_block)
+    products = bag.map(multiply)
     sums = dict(products.foldby(key_of, add, 0, np.add, 0).compute())
     return np.block([[sums[i, j] for j in range(parts)] for i in range(parts)])
 

@@ -1,5 +1,8 @@
 """Algorithms on many ranks: rehearsed on threads, compared with NumPy and with the bytes that theory says."""
 
+import inspect
+import math
+
 import numpy as np
 import pytest
 
@@ -33,7 +36,7 @@ def rehearsed(name, shape, ranks):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_products_are_right_on_any_shape_and_send_what_theory_says(name):
-    counts = {"cannon": (1, 4, 9, 16), "2.5d": (1, 4, 8, 9, 18)}.get(name, (1, 2, 3, 4, 6, 8, 9, 16))
+    counts = {"cannon": (1, 4, 9, 16), "2.5d": (1, 4, 8, 9, 16, 18)}.get(name, (1, 2, 3, 4, 6, 8, 9, 16))
     for ranks in counts:
         for shape in ((7, 5, 3), (1, 40, 2), (33, 1, 17), (2, 2, 2), (30, 29, 31)):
             rehearsed(name, shape, ranks)
@@ -70,6 +73,53 @@ def test_collectives_give_everybody_the_right_blocks():
             values = rehearse(lambda wire: play(wire, collectives.cut(x[wire.rank], ranks)), ranks).values  # noqa: B023
             for value, expected in zip(values, collectives.cut(x.sum(axis=0), ranks), strict=True):
                 np.testing.assert_array_equal(value, expected)
+
+
+def of_blocks(play):
+    return lambda wire, x: play(wire, collectives.cut(x, wire.size))
+
+
+def in_racks(wire, x):
+    near = math.isqrt(wire.size)  # as many as divide; 2 for 8
+    racks = [list(range(begin, begin + near)) for begin in range(0, wire.size, near)]
+    return collectives.hierarchical_all_reduce(wire, x, racks)
+
+
+def test_collectives_send_what_theory_says_and_stay_short():
+    def up(P):
+        return math.ceil(math.log2(P))
+
+    def beyond(P):
+        return P - (1 << (P.bit_length() - 1))
+
+    powers, all_ranks = (4, 8, 16), (4, 8, 9, 16)
+    for play, counts, busiest, together in (  # in arrays: what one rank sends at most, and all of them
+        (of_blocks(collectives.ring_all_gather), all_ranks, lambda P: (P - 1) / P, lambda P: P - 1),
+        (of_blocks(collectives.ring_reduce_scatter), all_ranks, lambda P: (P - 1) / P, lambda P: P - 1),
+        (collectives.ring_all_reduce, all_ranks, lambda P: 2 * (P - 1) / P, lambda P: 2 * (P - 1)),
+        (collectives.ring_broadcast, all_ranks, lambda P: 1, lambda P: P - 1),
+        (collectives.tree_broadcast, all_ranks, up, lambda P: P - 1),
+        (collectives.tree_reduce, all_ranks, lambda P: 1, lambda P: P - 1),
+        (collectives.tree_all_reduce, all_ranks, up, lambda P: 2 * (P - 1)),
+        (
+            collectives.doubling_all_reduce,
+            all_ranks,
+            lambda P: int(math.log2(P)) + (beyond(P) > 0),
+            lambda P: int(math.log2(P)) * (P - beyond(P)) + 2 * beyond(P),
+        ),
+        (of_blocks(collectives.doubling_all_gather), powers, lambda P: (P - 1) / P, lambda P: P - 1),
+        (of_blocks(collectives.halving_reduce_scatter), powers, lambda P: (P - 1) / P, lambda P: P - 1),
+        (in_racks, all_ranks, lambda P: 2 * (P - 1) / P, lambda P: 2 * (P - 1)),
+    ):
+        for ranks in counts:
+            x = np.ones(720)
+            sent = rehearse(play, ranks, x=x).bytes_by_rank
+            told = busiest(ranks) * x.nbytes, together(ranks) * x.nbytes
+            assert (max(sent), sum(sent)) == pytest.approx(told, rel=0.02), (play, ranks)
+    for name, one in vars(collectives).items():
+        if inspect.isfunction(one) and inspect.getmodule(one) is collectives:
+            code = inspect.getsource(one).replace(one.__doc__ or "", "")
+            assert code.count("\n") <= 25, name
 
 
 def test_a_rack_sends_less_to_the_other_than_a_ring_does():
@@ -191,6 +241,38 @@ def test_the_best_interval_is_where_a_simulated_run_is_shortest():
     at_best = slowdown(best)
     assert slowdown(best / 4) > at_best and slowdown(4 * best) > at_best
     assert at_best == pytest.approx(1 + faults.overhead(best, checkpoint, mtbf, 120), abs=0.03)
+
+
+def test_the_interruptions_of_a_published_run_go_into_the_same_formula():
+    mtbf = 54 * 86400 / 419  # Llama 3, 16,384 GPUs: arXiv 2407.21783, section 3.3.4
+    best = faults.young_daly_s(60, mtbf)
+    assert (mtbf / 3600, best / 60) == pytest.approx((3.09, 19.3), rel=0.01)
+    lost = {interval: faults.overhead(interval, 60, mtbf) for interval in range(60, 7200)}
+    assert min(lost, key=lost.get) == pytest.approx(best, abs=1)  # the formula is where the sum is smallest
+    assert lost[round(best)] == pytest.approx(2 * 60 / best, rel=1e-3)  # both losses are equal there
+    assert faults.young_daly_s(60, mtbf / 4) == pytest.approx(best / 2)  # four times as many machines
+
+
+def test_a_killed_worker_loses_nothing(tmp_path):
+    pytest.importorskip("distributed")
+    from course_lib.distributed import mapreduce
+
+    flag = str(tmp_path / "died")
+
+    def dies_once(pair):
+        import os
+        import signal
+
+        if pair[0] == (1, 2) and not os.path.exists(flag):
+            open(flag, "w").close()
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+        return mapreduce.multiply_block(pair)
+
+    A, B = operands(30, 17, 23)
+    with mapreduce.workers(2):
+        C = mapreduce.map_reduce(A, B, multiply=dies_once)
+    np.testing.assert_array_equal(C, A @ B)
+    assert (tmp_path / "died").exists()
 
 
 def test_tiles_that_are_kept_are_not_computed_again(tmp_path):

@@ -1,15 +1,25 @@
 """Ranks as processes: what a notebook gets, and that nothing is left."""
 
+import inspect
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import psutil
 import pytest
+from pace import slowness
 
+from course_lib.distributed import collectives, faults
 from course_lib.distributed.launch import Hung, RankFailed, run
+from course_lib.distributed.plan import shares
+from course_lib.distributed.wire import Wire
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ranks are forked")
 
@@ -22,6 +32,13 @@ def left_behind():
         for child in server.children()
         if "forkserver" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE
     ]
+
+
+def servers():
+    """Return the numbers of the processes that stay: the server of ranks, and who counts its resources."""
+    return {
+        child.pid for child in psutil.Process().children() if "multiprocessing" in " ".join(child.cmdline())
+    }
 
 
 def test_values_and_words_come_back_by_rank(capsys):
@@ -77,17 +94,120 @@ def test_failures_are_a_sentence_about_the_rank_that_caused_them():
     assert not left_behind()
 
 
-def test_what_makes_no_sense_is_refused_before_anything_starts():
-    for arguments, said in (
-        ({"ranks": 0}, "ranks is 0"),
-        ({"ranks": 65}, "at most 64|from 1 to 64"),
-        ({"time_limit_s": 0}, "time_limit_s is 0"),
-        ({"x": (i for i in ())}, "x cannot be sent to another process"),
+def test_what_makes_no_sense_is_refused_before_anything_starts(monkeypatch):
+    lock = threading.Lock()
+    for play, arguments, said in (
+        (print, {"ranks": 0}, "ranks is 0"),
+        (print, {"ranks": 65}, "at most 64|from 1 to 64"),
+        (print, {"time_limit_s": 0}, "time_limit_s is 0"),
+        (print, {"x": (i for i in ())}, "x cannot be sent to another process"),
+        (lambda: lock, {}, "function cannot be sent to another process"),
+        ("print", {}, "must be a function"),
     ):
         with pytest.raises(ValueError, match=said):
+            run(play, **arguments)
+    free = 7 * (64 << 20) + 12 * (1 << 20)  # bytes; 8 ranks want more, 4 with a matrix as well
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free))
+    for arguments in ({"ranks": 8}, {"ranks": 4, "x": bytes(32 << 20)}):
+        with pytest.raises(ValueError, match=r"about 0\.5 GiB, but 0\.4 GiB are free: use fewer"):
             run(print, **arguments)
-    with pytest.raises(ValueError, match="must be a function"):
-        run("print")
+
+
+def test_a_busy_port_is_nobodys_business(monkeypatch):
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        monkeypatch.setenv("MASTER_PORT", str(busy.getsockname()[1]))  # as a torchrun around it would say
+        assert run(os.getpid, ranks=2)
+
+
+def test_an_interrupted_cell_is_interrupted_and_leaves_no_ranks():
+    def interrupt(kernel):
+        os.kill(kernel, signal.SIGINT)
+        time.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupt, ranks=2, kernel=os.getpid())
+    assert not left_behind()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def kept(folder):
+    """Return what a launch could leave: processes, ports, files, open files and threads of this process."""
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    ports = [c.laddr.port for one in family for c in one.net_connections() if c.status == psutil.CONN_LISTEN]
+    files = sorted(path.name for path in folder.iterdir())
+    return {one.pid for one in family}, sorted(ports), files, family[0].num_fds(), threading.active_count()
+
+
+@pytest.mark.parametrize("launches", (10, pytest.param(200, marks=pytest.mark.slow)))
+def test_launches_in_a_row_leave_no_process_no_port_and_no_file(launches, tmp_path, monkeypatch):
+    run(os.getpid, ranks=2)  # the server of ranks stays
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = kept(tmp_path)
+    for _ in range(launches):
+        assert len({*run(os.getpid, ranks=2)}) == 2
+    until = time.monotonic() + 10
+    while (after := kept(tmp_path)) != before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert after == before
+
+
+@pytest.mark.timing
+def test_ranks_start_in_half_a_second_once_there_is_a_server():
+    program = (
+        "import os, time\nfrom course_lib.distributed.launch import run\n"
+        "for _ in range(6):\n    start = time.perf_counter()\n    run(os.getpid, ranks=4)\n"
+        "    print(time.perf_counter() - start)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    first, *warm = map(float, told.split())
+    pace = 2 * slowness()  # on a quiet machine 2.4 and 0.4 s
+    assert first < 2.5 * pace and sorted(warm)[2] < 0.6 * pace, told
+
+
+AS_A_FILE = """import torch.distributed as dist
+
+{function}
+
+dist.init_process_group("gloo")
+around()
+dist.destroy_process_group()
+"""
+
+
+def around():
+    import numpy as np
+
+    from course_lib.distributed.wire import Wire
+
+    wire = Wire.of_group()
+    right, left = (wire.rank + 1) % wire.size, (wire.rank - 1) % wire.size
+    print(f"{wire.rank} got {wire.exchange(np.array([10 * wire.rank]), right, left)[0]}")
+
+
+def test_the_same_function_as_a_file_runs_under_two_agents_of_torchrun(tmp_path, capsys):
+    file = tmp_path / "around.py"
+    file.write_text(AS_A_FILE.format(function=inspect.getsource(around)))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    said = ("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}")
+    command = [sys.executable, "-m", "torch.distributed.run", *said, "--local-addr=127.0.0.1", str(file)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    agents = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in "12"]
+    try:
+        printed = [agent.communicate(timeout=60)[0] for agent in agents]
+    finally:
+        for agent in agents:
+            agent.terminate()  # which ends its ranks too
+    assert sorted(printed) == ["0 got 10\n", "1 got 0\n"] and [agent.returncode for agent in agents] == [0, 0]
+    run(around, ranks=2)
+    assert capsys.readouterr().out == "".join(f"rank {r} | {line}" for r, line in enumerate(sorted(printed)))
+    assert {child.pid for child in psutil.Process().children(recursive=True)} <= before | servers()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
 
 
 def test_a_killed_kernel_leaves_no_ranks(tmp_path):
@@ -112,3 +232,65 @@ def test_a_killed_kernel_leaves_no_ranks(tmp_path):
     while any(psutil.pid_exists(pid) for pid in ranks) and time.monotonic() < until:
         time.sleep(0.05)
     assert len(ranks) == 2 and not any(psutil.pid_exists(pid) for pid in ranks)
+
+
+def test_collectives_equal_torchs_own_on_processes():
+    def play(x):
+        import torch
+        import torch.distributed as dist
+
+        wire = Wire.of_group()
+        mine, P = x[wire.rank], wire.size
+        total, root = torch.from_numpy(mine.copy()), torch.from_numpy(mine.copy())
+        gathered = [torch.empty(mine.shape, dtype=torch.float64) for _ in range(P)]
+        dist.all_reduce(total)
+        dist.broadcast(root, src=1)
+        dist.all_gather(gathered, torch.from_numpy(mine))
+        own = [mine if rank == wire.rank else np.empty_like(mine) for rank in range(P)]
+        cut, pairs = collectives.cut, [[0, 1], [2, 3]]
+        part = cut(total.numpy(), P)[wire.rank]
+        return [
+            *((one(wire, mine), total) for one in collectives.ALL_REDUCES.values()),
+            (collectives.hierarchical_all_reduce(wire, mine, pairs), total),
+            *((one(wire, mine, 1), root) for one in (collectives.ring_broadcast, collectives.tree_broadcast)),
+            (np.array(collectives.ring_all_gather(wire, own)), torch.stack(gathered)),
+            (np.array(collectives.doubling_all_gather(wire, own)), torch.stack(gathered)),
+            (collectives.ring_reduce_scatter(wire, cut(mine, P)), part),
+            (collectives.halving_reduce_scatter(wire, cut(mine, P)), part),
+        ]
+
+    for rank, pairs in enumerate(run(play, ranks=4, x=np.random.default_rng(4).integers(0, 99, (4, 30)) / 1)):
+        for number, (ours, torchs) in enumerate(pairs):
+            np.testing.assert_array_equal(ours, torchs, err_msg=f"rank {rank}, number {number}")
+
+
+def straggle(bands):
+    """Return the seconds that this band takes, and the part of them that was computed; rank 1 is slow."""
+    import torch
+    import torch.distributed as dist
+
+    rank = dist.get_rank()
+    if rank == 1:
+        faults.throttle(1 / 3)
+    mine, other = torch.ones(bands[rank].stop - bands[rank].start, 256), torch.ones(256, 256)
+    dist.barrier()
+    start, computed = time.perf_counter(), time.process_time()
+    for _ in range(1000):
+        mine @ other
+    return time.perf_counter() - start, (time.process_time() - computed) / (time.perf_counter() - start)
+
+
+def test_a_throttled_rank_computes_a_third_of_the_time():
+    (_, _), (_, part) = run(straggle, ranks=2, bands=shares(128, (1, 1)))
+    assert 0 < part < 0.45
+    with pytest.raises(ValueError, match="speed is 0"):
+        faults.throttle(0)
+
+
+@pytest.mark.timing
+def test_shares_by_measured_speed_end_together():
+    bands = shares(512, (1, 1))
+    equal = [seconds for seconds, _ in run(straggle, ranks=2, bands=bands)]
+    assert equal[1] > 1.5 * equal[0]  # the straggler, seen in times
+    by_speed = [seconds for seconds, _ in run(straggle, ranks=2, bands=shares(512, [1 / s for s in equal]))]
+    assert max(by_speed) < 0.75 * max(equal)
