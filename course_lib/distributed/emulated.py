@@ -100,6 +100,7 @@ def _at_home(homes: list[int], play: Callable[[], Any]) -> Any:
             raise OSError(ctypes.get_errno(), "The rank could not move to its network namespace.")
     os.environ["GLOO_SOCKET_IFNAME"] = CABLE
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+    dist.barrier()
     return play()
 
 
