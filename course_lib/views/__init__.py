@@ -49,7 +49,7 @@ _VIEWS = {
     "rank_bytes": "rank_bytes",
     "ring_animation": "ring",
     "sameness": "same",
-    "shard_map": "shards",
+    "shard_map": "shard_steps shards",
     "speech_widget": "speech_input",
     "speed_explorer": "encoder_speed",
     "stepper": "step_through",

@@ -1,11 +1,15 @@
-"""Who holds what: the shards of A, B and C as maps, with each rank's colour and number."""
+"""Who holds what: the shards of A, B and C as maps, and which of them a rank multiplies in each step."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
-from course_lib.theme import INK, SERIES
+from course_lib.arguments import whole
+from course_lib.theme import INK, PAPER, SERIES
+from course_lib.views.live import Steps, buttons
 from course_lib.views.paper import Html, Sheet, card, plural, side_by_side
 
 if TYPE_CHECKING:
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
 
 SIDE = 150.0  # of the longest dimension, in pixels
 MOST_RANKS = 36  # more numbers would not be readable
+BLOCK = 60.0  # side of a block that is stepped through
+MOST_SIDE = 5  # of a grid that is stepped through: its labels must fit
 BEYOND = 6  # colours; then they begin again, and the numbers tell ranks apart
 
 
@@ -55,3 +61,83 @@ def _in_words(cells: Sequence[Cell]) -> str:
         for rank, (rows, columns) in enumerate(cells)
         if rows.stop > rows.start and columns.stop > columns.start
     )
+
+
+def shard_steps(side: int = 3) -> ShardSteps:
+    """Return a widget that steps through SUMMA and Cannon on side x side ranks: who multiplies which blocks.
+
+    Rank (i, j) computes C[i, j] = sum of A[i, k] B[k, j]; the colour is k. Raises ValueError unless 2 to 5.
+    """
+    return ShardSteps(whole("side", side, least=2, most=MOST_SIDE))
+
+
+class ShardSteps(Steps):
+    """The walk: frame 0 shows the blocks at home, frame `step` whose product is added in that step."""
+
+    def __init__(self, side: int) -> None:
+        self.side = self.last = side
+        self.algorithm = buttons(["SUMMA", "Cannon"], description="algorithm")
+        super().__init__(choice=self.algorithm, interval_ms=1500)
+
+    def inner(self, step: int) -> list[list[int]]:
+        """Return the k that each rank (i, j) multiplies in a step from 1: side lists of side numbers."""
+        own = self.algorithm.value == "Cannon"  # in SUMMA all have the same
+        every = range(self.side)
+        return [[(step - 1 + own * (i + j)) % self.side for j in every] for i in every]
+
+    def said(self, step: int) -> str:
+        """Return a step in words."""
+        if step == 0:
+            return (
+                f"{self.algorithm.value}: before the first step every rank holds its own block of A and of B"
+            )
+        if self.algorithm.value == "SUMMA":
+            k = step - 1
+            return (
+                f"SUMMA, step {step} of {self.last}: all multiply k = {k}, so column {k} of A goes along the "
+                f"rows of ranks and row {k} of B along the columns"
+            )
+        move = "A's rows were skewed to the left, B's columns up" if step == 1 else "A moved left, B moved up"
+        return f"Cannon, step {step} of {self.last}: {move}; each block is in one place only"
+
+    def frame(self, step: int) -> str:
+        """Return A and B with the blocks in use, and at each rank the product that it adds, as SVG."""
+        every = range(self.side)
+        inner = self.inner(step) if step else None
+        used = {(i, inner[i][j]) for i in every for j in every} if inner else set()  # of A; of B (j, i)
+        on = Sheet()
+        for at, name in enumerate(("A", "B", "ranks, C")):
+            left = at * (self.side * BLOCK + 36)
+            on.write(left, 14, name, size=13.5, bold=True)
+            for i, j in product(every, every):
+                place = left + 1 + j * BLOCK, 22 + i * BLOCK
+                if at < 2:
+                    _block(on, *place, (j, i)[at], ((i, j), (j, i))[at] in used, f"{name}{i}{j}")
+                elif inner:
+                    k = inner[i][j]
+                    _block(on, *place, k, True, f"A{i}{k}", f"B{k}{j}")
+                else:
+                    _block(on, *place, None, False, f"C{i}{j}")
+        said = self.said(step)
+        below = 44 + self.side * BLOCK
+        for line, words in enumerate(textwrap.wrap(said, 78)):
+            on.write(0, below + 18 * line, words, size=13)
+        return on.svg(max(3 * self.side * BLOCK + 76, 590), below + 24, said)
+
+    def static(self) -> Html:
+        """Return all steps of the algorithm that is chosen, beneath each other."""
+        told = ". ".join(self.said(step) for step in range(1, self.last + 1)) + "."
+        title = f"{self.algorithm.value} on {self.side} x {self.side} ranks; the colour is k"
+        return Html(
+            card(side_by_side([self.frame(step) for step in range(1, self.last + 1)]), told, title=title),
+            told,
+        )
+
+
+def _block(on: Sheet, x: float, y: float, k: int | None, is_used: bool, *words: str) -> None:
+    fill = PAPER if k is None else SERIES[k][0]
+    look = {"fill": fill, "fill_opacity": 0.45 if is_used else 0.1, "stroke": INK, "stroke_width": 1.2}
+    on.tag("rect", x=x, y=y, width=BLOCK, height=BLOCK, **look)
+    middle = y + BLOCK / 2 + 13 - 8 * len(words)
+    for line, word in enumerate(words):
+        on.write(x + BLOCK / 2, middle + 16 * line, word, size=12.5, anchor="middle", bold=is_used)

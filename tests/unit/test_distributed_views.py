@@ -23,3 +23,19 @@ def test_bytes_against_ranks_are_told_at_the_largest_number_of_ranks():
     said = views.rank_bytes(curves, {"row": {4: 0.75}}, {4: 0.44, 16: 0.285}).alt
     assert "each of 16 ranks sends: summa 0.375, row 0.938; at least 0.285" in said
     assert "the bound 4: 0.440, 16: 0.285" in said
+
+
+def test_stepping_through_shards_adds_each_product_once_and_moves_what_the_algorithms_move():
+    walk = views.shard_steps(3)
+    for algorithm, different in (("SUMMA", 1), ("Cannon", 3)):
+        walk.algorithm.value = algorithm
+        inner = [walk.inner(step) for step in (1, 2, 3)]
+        for i in range(3):
+            assert len({*inner[0][i]}) == different
+            for j in range(3):
+                assert sorted(one[i][j] for one in inner) == [0, 1, 2]
+    assert walk.inner(2)[1][2] == (1 + 2 + 1) % 3  # Cannon: k = i + j + turn
+    assert walk.frame(2).count(">A11<") == 2  # at home, and where it is used
+    assert "in one place only" in walk.static().text and walk.frame(0).count("C21") == 1
+    with pytest.raises(ValueError, match="side"):
+        views.shard_steps(6)

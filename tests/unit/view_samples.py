@@ -313,6 +313,7 @@ CALLS = {
     "register_tile": lambda v: v.register_tile(course("circles.cuda_2d").TILES[0]),
     "ring": lambda v: v.ring(2),
     "roles": lambda v: v.roles(),
+    "shard_steps": lambda views: views.shard_steps(3),
     "shards": lambda v: v.shards(course("distributed.matmul").grid_layout((8, 8, 8), 4), (8, 8, 8), "SUMMA"),
     "source": lambda v: v.source(race),
     "speech_input": lambda v: v.speech_input(),
