@@ -87,6 +87,20 @@ def loads(network: Network, steps: Iterable[Step], order: Sequence[int] | None =
     return sum((step.times * _loads(network, step, places) for step in steps), np.zeros(len(network.names)))
 
 
+def busy(network: Network, step: Step, order: Sequence[int] | None = None) -> np.ndarray:
+    """Return how long each rank has a message under way in one go of a step, in seconds, (ranks,).
+
+    A message is through when the busiest of its links is; the step ends with the last of them.
+    """
+    places = _places(network, order)
+    message, link = network.route(places[step.senders], places[step.receivers])
+    through, own = np.full(len(step.senders), network.alpha), np.zeros(network.ranks)
+    np.maximum.at(through, message, network.alpha + (_loads(network, step, places) / network.bandwidth)[link])
+    for ends in (step.senders, step.receivers):
+        np.maximum.at(own, ends, through)
+    return own
+
+
 def fitted(network: Network, small: tuple[list[Step], float], large: tuple[list[Step], float]) -> Network:
     """Return the network with the alpha and the speed of links that explain two measured times.
 

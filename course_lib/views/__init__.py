@@ -47,6 +47,7 @@ _VIEWS = {
     "profiles_beside": "three_profiles",
     "promotion_curves": "promotion_figure",
     "rank_bytes": "rank_bytes",
+    "rank_timeline": "rank_timeline",
     "ring_animation": "ring",
     "sameness": "same",
     "shard_map": "shard_steps shards",

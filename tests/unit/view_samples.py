@@ -304,6 +304,7 @@ CALLS = {
     "miss_curves": lambda v: v.miss_curves({"ikj": misses("ikj"), "jki": misses("jki")}),
     "operators_roofline": lambda v: v.operators_roofline(cpu_profile(), peaks=peaks()),
     "messages": lambda v: v.messages(*_tree_on_racks()),
+    "rank_timeline": lambda v: v.rank_timeline(_tree_on_racks()[0], {"tree": _tree_on_racks()[1]}),
     "pipeline": lambda v: v.pipeline(),
     "predict": lambda v: v.predict("How many?", unit="x"),
     "profile": lambda v: v.profile(PROFILE, beside=[{"name": "aten::mm", "self_us": 1.0, "percent": 3.0}]),
