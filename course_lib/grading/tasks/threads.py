@@ -346,14 +346,13 @@ def _restless(balance: list[int], one: int, other: int, amount: int, known: str)
 
 
 def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
-    """Yield more accounts, and who pays into the last two, or into the first and the last, in both orders.
+    """Yield more accounts, and who pays into any two of five, or into the first and the last of seven.
 
     The word that ends it is another for each text, so none can be written that says it itself.
     """
-    for pair in ((3, 4), (0, 6)):  # a lock for each account in calls of calls: the checker follows ten
-        balance = rng.choices(range(20, 90), k=pair[1] + 1)
-        for one, other in (pair, pair[::-1]):
-            yield _restless(balance, one, other, rng.randrange(1, 20), f"{rng.getrandbits(64):x}")
+    for one, other in (*permutations(range(5), 2), (0, 6), (6, 0)):  # the checker follows ten calls of calls
+        balance = rng.choices(range(20, 90), k=7 if 6 in (one, other) else 5)
+        yield _restless(balance, one, other, rng.randrange(1, 20), f"{rng.getrandbits(64):x}")
 
 
 TOTAL = Task(
