@@ -87,6 +87,8 @@ class Wire:
     def _counted(self, x: Array, to: int) -> Array:
         self._known(to)
         x = np.ascontiguousarray(x)
+        if x.dtype.kind not in "biufc":  # an object's bytes lie elsewhere, where nobody counts them
+            raise ValueError(f"An array of {x.dtype} cannot be sent: give it a dtype of numbers.")
         me, other = self._carrier.rank, self.members[to]
         self.sent.append(Message(len(self.sent), me, other, x.nbytes))
         return x

@@ -158,6 +158,12 @@ def test_a_rehearsal_says_who_waits_for_whom():
 # -- the network --------------------------------------------------------------------------------------------
 
 
+def test_nothing_travels_whose_bytes_are_not_counted():
+    for x in (np.array([[1.0] * 1000, None], object), np.array(["all of A"]), np.zeros(2, "f8,f8")):
+        with pytest.raises(ValueError, match="cannot be sent: give it a dtype of numbers"):
+            rehearse(lambda wire, x=x: wire.exchange(x, 1 - wire.rank, 1 - wire.rank), 2)
+
+
 def test_schedules_are_what_the_algorithms_do():
     x = np.ones(720)
     pairs = [
