@@ -18,6 +18,7 @@ _VIEWS = {
     "boxes": "memory",
     "cache_animation": "cache_walk",
     "cache_curves": "miss_curves",
+    "cheapest_cluster": "cheapest",
     "coherence_figure": "false_sharing line_states",
     "cost_explorer": "costs",
     "five_loops": "kernel_loops",

@@ -5,6 +5,7 @@ import pytest
 from course_lib import views
 from course_lib.distributed import schedules
 from course_lib.distributed.matmul import grid_layout, layered_layout
+from course_lib.distributed.plan import Offer, plans
 from course_lib.simulators import network
 
 
@@ -55,3 +56,29 @@ def test_a_rank_without_a_message_waits_until_the_step_ends():
         assert times == pytest.approx(30 * network.busy(network.racks(16), far[0], place).max())
     with pytest.raises(ValueError, match="at most 32 ranks"):
         views.rank_timeline(network.star(64), {"ring": [schedules.ring_step(64, 1.0)]})
+
+
+def test_the_cheapest_cluster_follows_the_deadline_and_the_prices_in_the_fields():
+    shape = (32768,) * 3
+    offers = [
+        Offer("slow", 5e11, 32e9, 0.05, network.star),
+        Offer("fast", 2e13, 64e9, 4.0, lambda ranks: network.star(ranks, 1e10)),
+    ]
+    view = views.cheapest(shape, offers, 300)
+    for deadline, said in ((300, "1 x slow"), (10, "64 x slow, cannon"), (0.1, "256 x fast, cannon")):
+        view.deadline.value = deadline
+        best = plans(shape, offers, deadline)[0]
+        assert said.startswith(f"{best.ranks} x {best.offer}")
+        assert f": {said}, " in view.picture.value and "nothing fails" in view.picture.value
+    assert "Cheapest within 300 s: 1 x slow" in view.static().text  # as given
+    view.deadline.value = 10
+    view.prices[0].value = 1.0  # twenty times dearer: slow no longer pays
+    assert "Cheapest within 10.0 s: 1 x fast, 3.52 s" in view.picture.value
+    before = view.picture.value
+    view.prices[1].value = 0
+    assert "the price of fast is 0" in view.status.value and view.picture.value == before
+    view.prices[1].value, view.deadline.value = 4.0, 0.001
+    assert "Nothing ends within 0.00100 s: the fastest, 1024 x fast, cannon" in view.picture.value
+    assert "cheapest in time" not in view.picture.value
+    with pytest.raises(ValueError, match="No offer has the memory"):
+        views.cheapest((1 << 20,) * 3, [Offer("small", 1e12, 1e9, 1.0, network.star)], 10)

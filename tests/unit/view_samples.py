@@ -235,6 +235,12 @@ def _tables():
     return strassen.LEFT, strassen.RIGHT, strassen.INTO
 
 
+def _offers():
+    plan, network = course("distributed.plan"), course("simulators.network")
+    slow = plan.Offer("slow", flops=5e11, memory=32e9, price=0.05, network=network.star, counts=(1, 4, 16))
+    return slow, plan.Offer("fast", 2e13, 64e9, 4.0, lambda ranks: network.star(ranks, 1e10), (1, 4, 16))
+
+
 def _tree_on_racks():
     network, schedules = course("simulators.network"), course("distributed.schedules")
     return network.racks(8, 2), schedules.tree_all_reduce(8, 1 << 20)
@@ -277,6 +283,7 @@ CALLS = {
     "cache_walk": lambda v: v.cache_walk(),
     "cancellation": lambda v: v.cancellation(*_tables()),
     "compare_assembly": lambda v: v.compare_assembly({"ijk": SCALAR, "ikj": AVX512}),
+    "cheapest": lambda v: v.cheapest((4096,) * 3, _offers(), 10),
     "costs": lambda v: v.costs(20, 1000, **PRICES),
     "course_map": lambda v: v.course_map(),
     "cuda_source": lambda v: v.cuda_source("scheduler.cuh"),
