@@ -134,7 +134,8 @@ def _positions(network: Network, is_grid: bool) -> tuple[np.ndarray, tuple[float
     else:
         radius = max(APART / 2, APART / (2 * math.sin(math.pi / max(group, 2))))
         across = max(1, min(groups, int(860 / (2 * radius + 80))))
-        angle = 2 * math.pi * np.arange(group) / group - math.pi / 2
+        turn = 0.25 * (groups > 1)  # of a place: else two messages between groups would lie on one line
+        angle = 2 * math.pi * (np.arange(group) + turn) / group - math.pi / 2
         circle = (
             np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
             if group > 1

@@ -1,5 +1,6 @@
 """What the pictures of chapter 08 say: whose part is where, and who sends more than must be."""
 
+import numpy as np
 import pytest
 
 from course_lib import views
@@ -82,3 +83,11 @@ def test_the_cheapest_cluster_follows_the_deadline_and_the_prices_in_the_fields(
     assert "cheapest in time" not in view.picture.value
     with pytest.raises(ValueError, match="No offer has the memory"):
         views.cheapest((1 << 20,) * 3, [Offer("small", 1e12, 1e9, 1.0, network.star)], 10)
+
+
+@pytest.mark.parametrize("ranks", [4, 8, 16])
+def test_messages_between_two_racks_do_not_lie_on_each_other(ranks):
+    half = np.arange(ranks // 2)
+    across = [network.Step(half, half + ranks // 2, np.full(len(half), 1e6))]
+    heights = views.messages(network.racks(ranks), across)._where[: ranks // 2, 1]
+    assert np.diff(np.sort(heights)).min() > 5  # pixels
