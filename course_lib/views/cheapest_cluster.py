@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from course_lib.arguments import number
 from course_lib.measure.table import digits
 from course_lib.theme import INK, Picture
+from course_lib.views.cost_explorer import KEYS
 from course_lib.views.figures import hollow, panel, series
-from course_lib.views.live import KEYS, Explorer, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import Html, card, escape, note, plural, table
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def figure(found: Sequence[ClusterPlan], deadline_s: float) -> Picture:
             axes.plot([one.seconds for one in line], [one.cost for one in line], **series(place), label=offer)
             for one in line:
                 look = {
-                    "xytext": (0, -18 if place % 2 else 9),
+                    "xytext": (0, -20 if place % 2 else 12),
                     "textcoords": "offset points",
                     "fontsize": 9,
                     "ha": "center",

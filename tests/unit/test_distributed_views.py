@@ -71,6 +71,7 @@ def test_the_cheapest_cluster_follows_the_deadline_and_the_prices_in_the_fields(
         best = plans(shape, offers, deadline)[0]
         assert said.startswith(f"{best.ranks} x {best.offer}")
         assert f": {said}, " in view.picture.value and "nothing fails" in view.picture.value
+    assert "Tab goes from field to field" in view.status.value  # it has neither slider nor button
     assert "Cheapest within 300 s: 1 x slow" in view.static().text  # as given
     view.deadline.value = 10
     view.prices[0].value = 1.0  # twenty times dearer: slow no longer pays
