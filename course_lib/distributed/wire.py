@@ -153,9 +153,9 @@ def rehearse(
     """
     whole("ranks", ranks, most=256)
     number("time_limit_s", time_limit_s, above=0, most=600)
-    stage = _Stage(ranks)
-    values: list[Any] = [None] * ranks
     problems: list[BaseException] = []
+    stage = _Stage(ranks, problems)
+    values: list[Any] = [None] * ranks
     wires = [Wire(_Threads(stage, rank)) for rank in range(ranks)]
 
     def play(rank: int) -> None:
@@ -193,8 +193,9 @@ class _Posted:
 class _Stage:
     """Where sends meet receives. Nobody is kept waiting when all who are left wait."""
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, problems: list[BaseException]) -> None:
         self.size = ranks
+        self._problems = problems  # one that a rank catches counts, too: it tells more than was sent
         self._lock = threading.Lock()
         self._sends: dict[tuple[int, int], deque[_Posted]] = defaultdict(deque)  # (sender, receiver)
         self._receives: dict[tuple[int, int], deque[_Posted]] = defaultdict(deque)
@@ -230,6 +231,7 @@ class _Stage:
                 f"Rank {send.rank} sent {x.dtype} {x.shape}, but rank {receive.rank} waited for "
                 f"{out.dtype} {out.shape}."
             )
+            self._problems.append(send.problem)
         else:
             out[...] = x
         send.step = receive.step = max(send.step, receive.step)
@@ -253,8 +255,10 @@ class _Stage:
         if not self._waits or len(self._waits) < self._here:
             return
         said = "; ".join(f"rank {rank} {self._waits[rank].says}" for rank in sorted(self._waits))
+        stuck = Stuck(f"Nobody can go on: {said}.")
+        self._problems.append(stuck)
         for posted in self._waits.values():
-            posted.problem = Stuck(f"Nobody can go on: {said}.")
+            posted.problem = stuck
             posted.ended.set()
         self._waits.clear()
 

@@ -137,11 +137,19 @@ def test_a_rack_sends_less_to_the_other_than_a_ring_does():
 
 
 def test_a_rehearsal_says_who_waits_for_whom():
+
+    def caught(wire):
+        try:
+            wire.send(np.ones(1), to=1 - wire.rank)
+        except Stuck:
+            wire.receive(np.ones(1), source=1 - wire.rank)
+
     for play, said in (
         (
             lambda wire: wire.send(np.ones(1), to=1 - wire.rank),
             "rank 0 sends to rank 1; rank 1 sends to rank 0",
         ),
+        (caught, "rank 0 sends to rank 1; rank 1 sends to rank 0"),  # what was caught happened all the same
         (lambda wire: wire.rank or wire.receive(np.ones(1), source=1), "rank 0 receives from rank 1"),
     ):
         with pytest.raises(Stuck, match=said):
