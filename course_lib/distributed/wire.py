@@ -11,6 +11,7 @@ On one machine `rehearse` plays the same function on threads: no process, no por
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -129,10 +130,12 @@ class Stuck(TimeoutError):
 
 @dataclass
 class Rehearsal:
-    """What came of it: the ranks' values, and every message."""
+    """What came of it: the ranks' values, every message, and when ranks waited for others and ended."""
 
     values: list[Any]
     messages: list[Message] = field(default_factory=list)
+    waits: list[tuple[int, float, float]] = field(default_factory=list)  # (rank, from, to), s
+    ends: list[float] = field(default_factory=list)  # of each rank, s
 
     @property
     def bytes_by_rank(self) -> list[int]:
@@ -175,7 +178,7 @@ def rehearse(
         raise Stuck(f"The time limit of {time_limit_s:g} s was reached: a rank computes without end.")
     if problems:
         raise next((problem for problem in problems if not isinstance(problem, Stuck)), problems[0])
-    return Rehearsal(values, sorted(stage.messages))
+    return Rehearsal(values, sorted(stage.messages), stage.waits, stage.ends)
 
 
 @dataclass
@@ -203,6 +206,9 @@ class _Stage:
         self._here = ranks
         self._clock = [0] * ranks  # the step that each rank has come to
         self.messages: list[Message] = []
+        self._begun = time.perf_counter()
+        self.waits: list[tuple[int, float, float]] = []
+        self.ends = [0.0] * ranks
 
     def post_send(self, sender: int, receiver: int, x: Array) -> Callable[[], None]:
         posted = _Posted(sender, f"sends to rank {receiver}", x, self._clock[sender])
@@ -213,9 +219,13 @@ class _Stage:
         return self._post(self._receives, (sender, receiver), posted)
 
     def leave(self, rank: int) -> None:
+        self.ends[rank] = self._now()
         with self._lock:
             self._here -= 1
             self._end_if_stuck()
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._begun
 
     def _post(self, kind: dict, pair: tuple[int, int], posted: _Posted) -> Callable[[], None]:
         with self._lock:
@@ -246,7 +256,9 @@ class _Stage:
             if not posted.ended.is_set():
                 self._waits[posted.rank] = posted
                 self._end_if_stuck()
+        begun = self._now()
         posted.ended.wait()
+        self.waits.append((posted.rank, begun, self._now()))
         self._clock[posted.rank] = max(self._clock[posted.rank], posted.step + 1)
         if posted.problem:
             raise posted.problem

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.arguments import number
 from course_lib.measure.table import digits
-from course_lib.theme import INK, Picture
+from course_lib.theme import INK, PAPER, Picture
 from course_lib.views.cost_explorer import KEYS
 from course_lib.views.figures import hollow, panel, series
 from course_lib.views.live import Explorer, widgets
@@ -115,6 +115,7 @@ def figure(found: Sequence[ClusterPlan], deadline_s: float) -> Picture:
                     "textcoords": "offset points",
                     "fontsize": 9,
                     "ha": "center",
+                    "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6},  # over the deadline's line
                 }
                 axes.annotate(one.ranks, (one.seconds, one.cost), **look)
             each = (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_RANKS, MOST_STEPS = 64, 200
 RADIUS, APART = 15.0, 46.0  # of a rank's disc, and between neighbours
+PITCH = 1.5 * APART  # of a grid
 LETTER = 7.6  # mean width of a letter
 STILL = 6  # frames of the still twin
 
@@ -56,7 +57,7 @@ class MessageSteps(Steps):
         super().__init__({"slowest step »": ("Go to the next of the slowest steps", slow)})
 
     def frame(self, step: int) -> str:
-        """Return the picture of a step as SVG: messages between groups are violet and thick."""
+        """Return the picture of a step as SVG: thick between groups, on a grid where shared."""
         on = Sheet()
         width, height = self._size
         self._draw_groups(on)
@@ -108,20 +109,42 @@ class MessageSteps(Steps):
             )
 
     def _draw_messages(self, on: Sheet, step: Step) -> None:
+        if self._is_grid:
+            return self._draw_hops(on, step)
         for sender, receiver in zip(self.places[step.senders], self.places[step.receivers], strict=True):
-            is_far = not self._is_grid and sender // self.network.group != receiver // self.network.group
-            (x1, y1), (x2, y2) = self._where[sender], self._where[receiver]
-            length = math.hypot(x2 - x1, y2 - y1) or 1.0
-            ux, uy = (x2 - x1) / length, (y2 - y1) / length
-            aside = 4.0  # to the right of its way, so that an exchange is two arrows
-            on.arrow(
-                float(x1 + RADIUS * ux - aside * uy),
-                float(y1 + RADIUS * uy + aside * ux),
-                float(x2 - (RADIUS + 2) * ux - aside * uy),
-                float(y2 - (RADIUS + 2) * uy + aside * ux),
-                stroke=VIOLET if is_far else PINK,
-                width=2.6 if is_far else 1.6,
-            )
+            is_far = sender // self.network.group != receiver // self.network.group
+            _arrow(on, self._where[sender], self._where[receiver], is_far)
+
+    def _draw_hops(self, on: Sheet, step: Step) -> None:
+        """Draw each link that is crossed: what leaves the grid at an edge comes in at the opposite one."""
+        ranks, columns = self.network.ranks, self.network.group
+        _, crossed = self.network.route(self.places[step.senders], self.places[step.receivers])
+        for link, messages in zip(*np.unique(crossed, return_counts=True), strict=True):
+            way, at = divmod(int(link), ranks)
+            down, right = ((0, 1), (0, -1), (1, 0), (-1, 0))[way]
+            row, column = at // columns + down, at % columns + right
+            hop, here = PITCH * np.array([right, down]), self._where[at]
+            if 0 <= row < ranks // columns and 0 <= column < columns:
+                _arrow(on, here, here + hop, messages > 1)
+            else:
+                there = self._where[row % (ranks // columns) * columns + column % columns]
+                _arrow(on, here, here + 0.5 * hop, messages > 1, into=0)
+                _arrow(on, there - 0.5 * hop, there, messages > 1, out_of=0)
+
+
+def _arrow(
+    on: Sheet,
+    start: np.ndarray,
+    end: np.ndarray,
+    is_marked: bool,
+    out_of: float = RADIUS,
+    into: float = RADIUS + 2,
+) -> None:
+    """Draw a message a little to the right of its way, so that an exchange is two arrows."""
+    along = (end - start) / (math.hypot(*(end - start)) or 1.0)
+    aside = 4.0 * np.array([-along[1], along[0]])
+    ends = np.concatenate([start + out_of * along + aside, end - into * along + aside])
+    on.arrow(*map(float, ends), stroke=VIOLET if is_marked else PINK, width=2.6 if is_marked else 1.6)
 
 
 def _positions(network: Network, is_grid: bool) -> tuple[np.ndarray, tuple[float, float]]:
@@ -130,7 +153,7 @@ def _positions(network: Network, is_grid: bool) -> tuple[np.ndarray, tuple[float
     groups = -(-network.ranks // group)
     if is_grid:
         rows, columns = np.divmod(np.arange(network.ranks), group)
-        where = np.stack([40 + 1.5 * APART * columns, 40 + 1.5 * APART * rows], axis=1).astype(float)
+        where = np.stack([40 + PITCH * columns, 40 + PITCH * rows], axis=1)
     else:
         radius = max(APART / 2, APART / (2 * math.sin(math.pi / max(group, 2))))
         across = max(1, min(groups, int(860 / (2 * radius + 80))))

@@ -1,5 +1,7 @@
 """What the pictures of chapter 08 say: whose part is where, and who sends more than must be."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from course_lib import views
 from course_lib.distributed import schedules
 from course_lib.distributed.matmul import grid_layout, layered_layout
 from course_lib.distributed.plan import Offer, plans
+from course_lib.distributed.wire import rehearse
 from course_lib.simulators import network
 
 
@@ -57,6 +60,23 @@ def test_a_rank_without_a_message_waits_until_the_step_ends():
         assert times == pytest.approx(30 * network.busy(network.racks(16), far[0], place).max())
     with pytest.raises(ValueError, match="at most 32 ranks"):
         views.rank_timeline(network.star(64), {"ring": [schedules.ring_step(64, 1.0)]})
+
+
+def test_who_waits_for_a_slow_rank_is_seen():
+    def turns(wire, slow):
+        for _ in range(3):
+            time.sleep(0.15 if wire.rank == slow else 0.0)
+            wire.exchange(np.ones(1), (wire.rank + 1) % wire.size, (wire.rank - 1) % wire.size)
+
+    played = rehearse(turns, 4, slow=2)
+    waited = [sum(to - since for at, since, to in played.waits if at == rank) for rank in range(4)]
+    assert waited[2] < 0.5 * min(waited[1], waited[3]) and max(played.ends) >= 0.45
+    share = sum(waited) / sum(played.ends)
+    assert (
+        f"{1e3 * max(played.ends):.0f} ms, {share:.0%} of it waiting" in views.rank_waits({"1": played}).alt
+    )
+    with pytest.raises(ValueError, match="1 to 32"):
+        views.rank_waits({})
 
 
 def test_the_cheapest_cluster_follows_the_deadline_and_the_prices_in_the_fields():

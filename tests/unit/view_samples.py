@@ -241,6 +241,10 @@ def _offers():
     return slow, plan.Offer("fast", 2e13, 64e9, 4.0, lambda ranks: network.star(ranks, 1e10), (1, 4, 16))
 
 
+def _rehearsed():
+    return course("distributed.wire").rehearse(lambda wire: wire.rank, 2)
+
+
 def _tree_on_racks():
     network, schedules = course("simulators.network"), course("distributed.schedules")
     return network.racks(8, 2), schedules.tree_all_reduce(8, 1 << 20)
@@ -312,6 +316,7 @@ CALLS = {
     "operators_roofline": lambda v: v.operators_roofline(cpu_profile(), peaks=peaks()),
     "messages": lambda v: v.messages(*_tree_on_racks()),
     "rank_timeline": lambda v: v.rank_timeline(_tree_on_racks()[0], {"tree": _tree_on_racks()[1]}),
+    "rank_waits": lambda v: v.rank_waits({"alone": _rehearsed()}),
     "pipeline": lambda v: v.pipeline(),
     "predict": lambda v: v.predict("How many?", unit="x"),
     "profile": lambda v: v.profile(PROFILE, beside=[{"name": "aten::mm", "self_us": 1.0, "percent": 3.0}]),
