@@ -87,7 +87,7 @@ class Wire:
 
     def _counted(self, x: Array, to: int) -> Array:
         self._known(to)
-        x = np.ascontiguousarray(x)
+        x = np.asarray(x, order="C")
         if x.dtype.kind not in "biufc":  # an object's bytes lie elsewhere, where nobody counts them
             raise ValueError(f"An array of {x.dtype} cannot be sent: give it a dtype of numbers.")
         me, other = self._carrier.rank, self.members[to]
@@ -163,7 +163,8 @@ def rehearse(
 
     def play(rank: int) -> None:
         try:
-            values[rank] = function(wires[rank], **arguments)
+            own = {name: x.copy() if isinstance(x, np.ndarray) else x for name, x in arguments.items()}
+            values[rank] = function(wires[rank], **own)  # ranks share nothing
         except BaseException as problem:
             problems.append(problem)
         finally:

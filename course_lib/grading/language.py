@@ -147,6 +147,8 @@ class Language:
         allowed = (
             tables[self.kind].get(module) if module.partition(".")[0] in (*self.modules, *usual) else None
         )
+        if self.wire and allowed:  # memory that nobody wrote is another rank's: it tells without a message
+            allowed -= {"empty", "empty_like", "ndarray"}
         return HINTS.get(module) if allowed is None else allowed
 
     @property

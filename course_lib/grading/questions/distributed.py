@@ -8,7 +8,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "08.quadruple",
         "SUMMA on a square grid, the same matrices: 64 ranks become 256. The bytes that one rank sends "
-        "become (to 10 %) how many times as many?",
+        "are multiplied by what factor (to 10 %)?",
         (30 / 256) / (14 / 64),
         "A rank sends 2 n² (q − 1) / q² numbers: 14 / 64 before, 30 / 256 after. Four times the ranks, "
         "half the bytes each; all ranks together send twice as many.",

@@ -264,7 +264,7 @@ def _machine_rooms(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([5, 5, 5],), "one rack alone, number 5")
     yield Case(([3, 1, 2, 0],), "a rack for each rank")
     for places, racks in ((8, 2), (16, 4), (48, 6)):
-        where = rng.integers(0, racks, places).tolist()
+        where = rng.choice(2000, racks, replace=False)[rng.integers(0, racks, places)].tolist()
         yield Case((where,), f"{places} places in {racks} racks, as they were free")
 
 
@@ -326,6 +326,9 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
         (9.8, 10.0, 2.0e4, 1, 0.0, "one rank"),
         (1000.0, 105.0, 1.0e6, 100, 10.0, "between one and two tiles: which side is better?"),
         (1000.0, 30.2, 1.0e7, 100, 120.0, "between two and three tiles"),
+        (1000.0, 95.2, 1.0e6, 100, 10.0, "between one and two tiles, a little nearer to one"),
+        (1000.0, 29.5, 1.0e7, 100, 120.0, "between two and three tiles, a little nearer to two"),
+        (1000.0, 59.9, 1.0e7, 100, 60.0, "between three and four tiles"),
     ):
         yield Case((tile_s, write_s, mtbf_s, ranks, restart_s), what)
     drawn = 0
@@ -430,6 +433,16 @@ def _checked(rng: np.random.Generator, M: int, N: int, at: tuple[int, int] | Non
     return F
 
 
+def _rounded(rng: np.random.Generator) -> Array:
+    """Return a product whose first row is zero, its checksums as far off as rounding makes them."""
+    F = _checked(rng, 5, 4, None, 0.0)
+    F[-1] -= F[0]
+    F[0] = 0.0
+    F[0, -1] += 5e-7
+    F[-1, 1] -= 5e-7
+    return F
+
+
 def _flips(rng: np.random.Generator) -> Iterator[Case]:
     for M, N, at, wrong, what in (
         (3, 4, None, 0.0, "nothing is wrong: only rounding"),
@@ -438,6 +451,12 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         (4, 3, (2, 3), 8.0, "a checksum of a row"),
         (2, 5, (2, 5), 1.0, "the corner: the sum of all"),
         (5, 2, (0, 0), 2.0**-10, "a small difference, but more than rounding"),
+        (30, 30, (3, 4), 2e-5, "a small difference beside large sums"),
+        (4, 3, (4, 1), 1e300, "1e300 as a checksum of a column"),
+        (4, 3, (4, 1), math.nan, "NaN as a checksum of a column"),
+        (4, 3, (2, 3), math.inf, "inf as a checksum of a row"),
+        (4, 3, (4, 3), math.nan, "NaN in the corner"),
+        (4, 4, (0, 2), -1e300, "the exponent was hit: -1e300"),
         (4, 4, (3, 1), 1e300, "the exponent was hit: 1e300 instead of a number near 1"),
         (4, 4, (1, 3), math.inf, "the exponent was hit: inf"),
         (3, 3, (0, 2), math.nan, "the exponent was hit: NaN"),
@@ -445,6 +464,7 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         (1, 1, (0, 0), 3.0, "a product of one number"),
     ):
         yield Case((_checked(rng, M, N, at, wrong),), what)
+    yield Case((_rounded(rng),), "nothing is wrong: rounding of 5e-7, beside sums of zero, too")
     for _ in range(4):
         M, N = (int(n) for n in rng.integers(5, 40, 2))
         at = int(rng.integers(0, M)), int(rng.integers(0, N))
@@ -597,9 +617,13 @@ def _summands(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _on_ranks(rng: np.random.Generator, ranks: int, length: int, what: str) -> Case:
-    """Return an array for each rank."""
+    """Return an array for each rank: numbers that need all their digits, of sizes from 0.001 to a million.
+
+    Those that are added have one sign and are about equally large, so no order of adding loses digits.
+    """
+    size = 10.0 ** rng.uniform(-3, 6, length) * rng.choice((-1.0, 1.0), length)
     label = f"{ranks} rank{'s' * (ranks > 1)}, {length} numbers each: {what}"
-    return Case(([rng.normal(size=length) for _ in range(ranks)],), label)
+    return Case(([size * rng.uniform(1, 2, length) for _ in range(ranks)],), label)
 
 
 ALL_REDUCE = Task(
@@ -612,7 +636,7 @@ ALL_REDUCE = Task(
     reference=played(ring_all_reduce),
     entry="all_reduce",
     comparison=OnTheWire(
-        close(1e-9, 1e-9),
+        close(1e-14, 0.0),  # half of the digits would be fewer bytes
         "send blocks, first on the way to their sum, then the sums; no rank needs the whole array of another",
     ),
     rules=(WIRE,),

@@ -79,6 +79,8 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
     for measured, serial, divided, best, most, what in (
         ((1, 2, 4), 1.0, 18.0, 6.0, 16, "measured on 1, 2 and 4 threads"),
         ((1, 2, 4), 0.0, 10.0, 1.46, 64, "nothing serial, and a price that is high"),
+        ((1, 2, 4), 0.0, 10.0, 1.38, 64, "nothing serial, and a price that is higher"),
+        ((1, 2, 4), 1.0, 12.0, 2.43, 16, "between two and three threads"),
         ((1, 4, 8), 2.0, 30.0, 40.0, 24, "all there are"),
         ((2, 4, 8), 0.5, 12.0, 9.3, 64, "one thread was not measured"),
         ((1, 2, 8), 3.0, 4.0, 0.9, 32, "a thread more costs more than it brings"),
@@ -627,13 +629,27 @@ def _works(rng: np.random.Generator) -> Iterator[Case]:
 def _unequal(rng: np.random.Generator, tiles: int, threads: int) -> list[float]:
     """Return costs that a simple rule balances well, while dealing them out as they come does not."""
     while True:
-        costs = [round(float(cost), 3) for cost in np.sort(rng.lognormal(0.0, 0.7, tiles))]
+        drawn = rng.lognormal(0.0, 0.7, tiles) * rng.uniform(0.5, 40.0)
+        in_rows = tiles >= 20  # of fewer, to begin at the end would be the longest first
+        costs = [round(float(cost), 3) for cost in (np.sort(drawn) if in_rows else drawn)]
+        if not in_rows and not _is_hard(costs, threads):
+            continue
         best, _ = best_makespan(costs, threads)
         blind = min(plan(costs, threads, policy).makespan for policy in ("static", "cyclic"))
         in_order = plan(costs, threads, "dynamic").makespan
         longest = plan(costs, threads, "longest").makespan
         if longest <= EASY * best and min(blind, in_order if tiles < 20 else blind) > 1.12 * best:
             return costs
+
+
+def _is_hard(costs: list[float], threads: int) -> bool:
+    """Whether to take tiles from the front, from the back, or the longer of both ends is not enough."""
+    left, by_ends = list(costs), []
+    while left:
+        by_ends.append(left.pop(0 if left[0] >= left[-1] else -1))
+    at_best = max(sum(costs) / threads, max(costs))
+    ways = (costs, costs[::-1], by_ends)
+    return min(plan(way, threads, "dynamic").makespan for way in ways) > 1.2 * at_best
 
 
 def _dealt(policy: str) -> Callable[..., list[int] | None]:

@@ -115,8 +115,9 @@ def kinds(value: Any, lists: dict[int, int]) -> Any:
 
     With each list its number among the `lists` met before: equal ones may be one list or several.
     """
+    if isinstance(value, frozenset):  # unordered: numbers of one hash may change places
+        return type(value), frozenset((one, kinds(one, lists)) for one in value)
     inside = value if isinstance(value, tuple) else ()
-    inside = sorted(value, key=hash) if isinstance(value, frozenset) else inside
     number = lists.setdefault(id(value), len(lists)) if isinstance(value, OwnList) else None
     return type(value), number, *(kinds(one, lists) for one in inside)
 
