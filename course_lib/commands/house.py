@@ -33,6 +33,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "fp8": "eight-bit products for Hopper",
         "distributed": "products on many ranks, and what a network makes of them",
     },
+    {"training": "gradients, layers and stages on many ranks"},
     {"ladder": "the rungs, measured and ranked"},
     {"batched_ladder": "the same for batches", "distributed_ladder": "the same for many ranks"},
     {"grading": "tasks, rules, sandbox, judge, classes"},

@@ -63,7 +63,11 @@ class Wire:
 
     def send(self, x: Array, to: int) -> None:
         """Send x to a rank of the group; return when it may be changed again."""
-        self._carrier.start_send(self._counted(x, to), self.members[to])()
+        self.start_send(x, to)()
+
+    def start_send(self, x: Array, to: int) -> Callable[[], None]:
+        """Begin to send x; return what waits until it may be changed again. The sender goes on."""
+        return self._carrier.start_send(self._counted(x, to), self.members[to])
 
     def receive(self, like: Array, source: int) -> Array:
         """Return a new array of the shape and dtype of `like`, from a rank of the group."""

@@ -1,0 +1,185 @@
+"""What interlude C promises: many ranks train as one would, and what they send, wait for and keep is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.distributed.wire import Stuck, rehearse
+from course_lib.training import compress, pipeline, server, tensor_parallel
+from course_lib.training.data_parallel import average, first_not_finite, scaled_rate
+
+rng = np.random.default_rng(22)
+
+
+def test_ranks_average_to_the_big_batch_whatever_their_shares():
+    x, y = rng.normal(size=(24, 3)), rng.normal(size=24)
+
+    def trained(cuts, wire=None):
+        w, b, losses = np.zeros(3), np.zeros(1), []
+        mine = slice(*cuts[wire.rank]) if wire else slice(None)
+        for _ in range(20):
+            off = x[mine] @ w + b - y[mine]
+            losses.append(np.mean((x @ w + b - y) ** 2))
+            n = len(off)
+            gradients = [2 * x[mine].T @ off / max(n, 1), np.array([2 * off.sum() / max(n, 1)])]
+            if wire:
+                gradients = average(wire, gradients, n)
+            w, b = w - 0.1 * gradients[0], b - 0.1 * gradients[1]
+        return losses
+
+    big = trained(None)
+    assert big[-1] < 0.9 * big[0]
+    for cuts in ([(0, 12), (12, 24)], [(0, 4), (4, 24)], [(0, 24), (24, 24), (24, 24)]):
+        played = rehearse(lambda wire, cuts=cuts: trained(cuts, wire), len(cuts))
+        for losses in played.values:
+            np.testing.assert_allclose(losses, big, rtol=1e-9)
+    with pytest.raises(ValueError, match="No rank has an example"):
+        rehearse(lambda wire: average(wire, [np.ones(2)], 0), 2)
+
+
+def test_a_nan_is_named_before_it_is_everywhere():
+    def play(wire, bad):
+        gradients = [np.ones(2), np.ones(3)]
+        if wire.rank == bad:
+            gradients[1][2] = np.inf
+        return first_not_finite(wire, ["W", "b"], gradients)
+
+    assert rehearse(lambda wire: play(wire, 2), 4).values == ["b on rank 2"] * 4
+    assert rehearse(lambda wire: play(wire, None), 3).values == [None] * 3
+
+
+def test_the_learning_rate_grows_with_the_batch_after_a_warm_up():
+    assert scaled_rate(0.05, 128) == 0.2
+    rates = [scaled_rate(0.05, 128, step=step, warm_up=4) for step in range(6)]
+    np.testing.assert_allclose(rates, [0.05, 0.0875, 0.125, 0.1625, 0.2, 0.2])
+
+
+def test_a_server_counts_how_stale_an_update_is_and_who_waits():
+    def gradient(w, worker, made):
+        return w - worker
+
+    w = np.zeros(1)
+    for workers in (2, 4, 7):
+        run = server.asynchronous(gradient, w, [1.0] * workers, 300, 0.01)
+        assert run.staleness[workers:].mean() == workers - 1
+    equal, slow = [1.0] * 4, [1.0] * 3 + [10.0]
+    assert server.synchronous(gradient, w, slow, 30, 0.1).seconds[-1] == 300
+    behind = server.asynchronous(gradient, w, slow, 120, 0.1)
+    assert behind.seconds[-1] < 1.5 * server.asynchronous(gradient, w, equal, 120, 0.1).seconds[-1]
+    assert behind.staleness[behind.workers == 3].min() >= 3 * 9  # the others' while it computes one
+    together = server.synchronous(gradient, w, equal, 1, 0.5)
+    np.testing.assert_allclose(together.weights[-1], [0.75])  # half a way to the mean of 0 … 3
+    alone = server.asynchronous(gradient, np.ones(1), [2.0], 3, 0.5)
+    np.testing.assert_allclose(alone.weights[:, 0], [1, 0.5, 0.25, 0.125])
+    with pytest.raises(ValueError, match="number of workers"):
+        server.asynchronous(gradient, w, [], 3, 0.1)
+
+
+def test_a_cut_mlp_is_the_whole_one_with_two_all_reduces():
+    x, A, B = (torch.from_numpy(rng.normal(size=size)) for size in ((5, 6), (6, 10), (10, 6)))
+    whole = [one.clone().requires_grad_() for one in (x, A, B)]
+    y = torch.relu(whole[0] @ whole[1]) @ whole[2]
+    y.square().mean().backward()
+
+    def play(wire):
+        mine, own = tensor_parallel.shards(wire, A, B), x.clone().requires_grad_()
+        out = tensor_parallel.mlp(wire, own, *mine)
+        out.square().mean().backward()
+        return out.detach(), own.grad, mine[0].grad, mine[1].grad
+
+    for ranks in (1, 2, 3):
+        played = rehearse(play, ranks)
+        for out, of_x, *_ in played.values:
+            torch.testing.assert_close(out, y.detach())
+            torch.testing.assert_close(of_x, whole[0].grad)
+        torch.testing.assert_close(torch.cat([one[2] for one in played.values], dim=1), whole[1].grad)
+        torch.testing.assert_close(torch.cat([one[3] for one in played.values]), whole[2].grad)
+        sent = 2 * 2 * (ranks - 1) / ranks * x.numel() * 8  # two all-reduces, each of batch x width
+        assert np.mean(played.bytes_by_rank) == pytest.approx(sent)
+
+
+def test_compressed_gradients_send_fewer_bytes_and_nothing_is_lost():
+    gradients = rng.normal(size=(4, 40, 25)).astype(np.float32)
+    gradients[:, 3, 7] += 9
+    mean, zero = gradients.mean(axis=0), np.zeros((40, 25), np.float32)
+
+    def play(wire, way, steps):
+        error, total = zero, 0.0
+        for step in range(steps):
+            seed = {"seed": step} if way is compress.power_sgd else {}
+            got, error = way(wire, gradients[wire.rank], error, **seed)
+            total = total + got
+        return total / steps, error
+
+    whole = rehearse(lambda wire: play(wire, compress.exact, 1), 4)
+    np.testing.assert_allclose(whole.values[0][0], mean, rtol=1e-5, atol=1e-6)
+    halved = rehearse(lambda wire: play(wire, compress.half, 1), 4)
+    assert halved.bytes_by_rank == [one / 2 for one in whole.bytes_by_rank]
+    np.testing.assert_allclose(halved.values[0][0], mean, atol=0.01)
+    for way, bytes_sent in ((compress.top_k, 3 * 8 * 10), (compress.power_sgd, 2 * 3 / 4 * 4 * (40 + 25))):
+        once = rehearse(lambda wire, way=way: play(wire, way, 1), 4)
+        assert np.mean(once.bytes_by_rank) == pytest.approx(bytes_sent, rel=0.02)
+        assert np.abs(once.values[0][0] - mean).max() > 0.1  # one step says little
+        many = rehearse(lambda wire, way=way: play(wire, way, 300), 4)
+        owed = np.mean([value[1] for value in many.values], axis=0) / 300  # what has still to be sent
+        np.testing.assert_allclose(many.values[0][0] + owed, mean, atol=1e-3)
+        assert np.abs(many.values[0][0] - mean).max() < 0.3
+        assert all(np.array_equal(value[0], many.values[0][0]) for value in many.values)
+    with pytest.raises(ValueError, match="which float16 cannot hold"):
+        rehearse(lambda wire: compress.half(wire, np.full(3, 1e6, np.float32), np.zeros(3, np.float32)), 2)
+
+
+def test_pipelines_lose_what_the_formula_says_and_1f1b_keeps_less():
+    for stages, micro in ((1, 3), (2, 1), (4, 4), (4, 16), (8, 32), (5, 3)):
+        for order in (pipeline.gpipe(stages, micro), pipeline.one_forward_one_backward(stages, micro)):
+            times = pipeline.timeline(order)
+            assert times.bubble == pytest.approx(pipeline.bubble(stages, micro))
+            assert times.seconds == pytest.approx(3 * (micro + stages - 1))
+        assert pipeline.most_kept(pipeline.gpipe(stages, micro)) == [micro] * stages
+        kept = pipeline.most_kept(pipeline.one_forward_one_backward(stages, micro))
+        assert kept == [min(stages - stage, micro) for stage in range(stages)]
+    with pytest.raises(ValueError, match="stage 0 at B0 waits for B0 of stage 1"):
+        pipeline.timeline(
+            [[("F", 0), ("B", 0), ("F", 1), ("B", 1)], [("F", 0), ("F", 1), ("B", 0), ("B", 1)]]
+        )
+    with pytest.raises(ValueError, match="once of each of 1"):
+        pipeline.timeline([[("F", 0), ("B", 0)], [("F", 0), ("F", 0)]])
+
+
+def test_a_pipeline_trains_as_one_machine_would():
+    torch.manual_seed(3)
+    layers = [torch.nn.Linear(6, 6) for _ in range(3)]
+    inputs = [rng.normal(size=(4, 6)).astype(np.float32) for _ in range(5)]
+
+    def loss(y, m):
+        return (y - m).square().mean()
+
+    out = [
+        loss(layers[2](torch.relu(layers[1](torch.relu(layers[0](torch.from_numpy(x)))))), m)
+        for m, x in enumerate(inputs)
+    ]
+    sum(out).backward()
+    right = [layer.weight.grad.clone() for layer in layers]
+    for make in (pipeline.gpipe, pipeline.one_forward_one_backward):
+        order = make(3, 5)
+        for layer in layers:
+            layer.zero_grad()
+
+        def play(wire, order=order):
+            layer = layers[wire.rank]
+            stage = (lambda x: torch.relu(layer(x))) if wire.rank < 2 else layer
+            return pipeline.train_step(wire, order[wire.rank], stage, inputs, loss, ((4, 6), (4, 6)))
+
+        played = rehearse(play, 3)
+        np.testing.assert_allclose(played.values[2], [float(one.detach()) for one in out], rtol=1e-5)
+        for layer, grad in zip(layers, right, strict=True):
+            torch.testing.assert_close(layer.weight.grad, grad)
+        assert len(played.messages) == 2 * 2 * 5
+
+    def waits(wire):  # 1F1B with sends that wait: two neighbours send at the same time
+        begin = wire.start_send
+        wire.start_send = lambda x, to: begin(x, to)() or (lambda: None)
+        return play(wire, pipeline.one_forward_one_backward(3, 5))
+
+    with pytest.raises(Stuck, match="rank 0 sends to rank 1"):
+        rehearse(waits, 3)
