@@ -59,8 +59,8 @@ def top_k(wire: Wire, gradient: Array, error: Array, share: float = 0.01) -> Ave
 def power_sgd(wire: Wire, gradient: Array, error: Array, rank: int = 1, seed: int = 0) -> Averaged:
     """Send two thin matrices whose product is near to the gradient (m, n): rank (m + n) numbers, not m n.
 
-    One step of a power iteration from a random start that all ranks share: give each step a `seed` of its own,
-    or what the start does not see is never sent. What is no matrix is sent whole.
+    One step of a power iteration from a random start that all ranks share: give each step a `seed` of its
+    own, or what the start does not see is never sent. What is no matrix is sent whole.
     """
     if gradient.ndim < 2:
         return exact(wire, gradient, error)

@@ -1,11 +1,12 @@
-"""What interlude C promises: many ranks train as one would, and what they send, wait for and keep is known."""
+"""Interlude C: many ranks train as one would, and what they send, wait for and keep is known."""
 
 import numpy as np
 import pytest
 import torch
 
+from course_lib.distributed.launch import run
 from course_lib.distributed.wire import Stuck, rehearse
-from course_lib.training import compress, pipeline, server, tensor_parallel
+from course_lib.training import compress, elastic, pipeline, server, tensor_parallel, zero
 from course_lib.training.data_parallel import average, first_not_finite, scaled_rate
 
 rng = np.random.default_rng(22)
@@ -183,3 +184,66 @@ def test_a_pipeline_trains_as_one_machine_would():
 
     with pytest.raises(Stuck, match="rank 0 sends to rank 1"):
         rehearse(waits, 3)
+
+
+def test_sharded_adam_is_adam_and_sends_what_an_all_reduce_does():
+    torch.manual_seed(1)
+    start = [rng.normal(size=(4, 3)), rng.normal(size=5)]
+    gradients = rng.normal(size=(3, 6, 17))  # (ranks, steps, parameters)
+    whole = [torch.from_numpy(one.copy()).requires_grad_() for one in start]
+    adam = torch.optim.Adam(whole, lr=0.01)
+    for step in range(6):
+        mean = gradients[:, step].mean(axis=0)
+        whole[0].grad, whole[1].grad = (
+            torch.from_numpy(one.copy()) for one in (mean[:12].reshape(4, 3), mean[12:])
+        )
+        adam.step()
+
+    def play(wire):
+        own = [one.copy() for one in start]
+        update = zero.ShardedAdam(wire, own, rate=0.01)
+        for step in range(6):
+            mine = gradients[wire.rank, step]
+            update([mine[:12].reshape(4, 3), mine[12:]])
+        return own, update.mean.size
+
+    played = rehearse(play, 3)
+    for own, states in played.values:
+        assert states in (5, 6)
+        for got, want in zip(own, whole, strict=True):
+            np.testing.assert_allclose(got, want.detach(), rtol=1e-6)
+    assert sum(played.bytes_by_rank) == 6 * 2 * 2 * 17 * 8  # as six all-reduces: 2 n (P - 1) of all ranks
+    assert [zero.kept(1e9, 64, stage).total / 1e9 for stage in range(4)] == [16, 8.125, 4.1875, 0.25]
+    assert zero.kept(7.5e9, 64, 2, mixed=True).total / 1e9 == pytest.approx(16.6, abs=0.05)  # their figure 1
+    with pytest.raises(ValueError, match="stage is 4"):
+        zero.kept(1e9, 64, 4)
+
+
+def test_training_goes_on_from_a_checkpoint_bit_by_bit(tmp_path):
+    def trained(steps, kept):
+        state = kept.latest() or {"step": 0, "w": np.ones(3), "momentum": np.zeros(3)}
+        x = np.random.default_rng(5).normal(size=(40, 3))
+        for step in range(state["step"], steps):
+            batch = x[elastic.batch_of(step, 40, 8)]
+            momentum = 0.9 * state["momentum"] + batch.T @ (batch @ state["w"] - 1) / 8
+            state = {"step": step + 1, "w": state["w"] - 0.1 * momentum, "momentum": momentum}
+            kept.keep(state)
+        return state
+
+    straight = trained(25, elastic.Checkpoints(tmp_path / "one", 4))
+    broken = elastic.Checkpoints(tmp_path / "two", 4)
+    trained(15, broken)  # lost after step 15: three steps are done again
+    assert broken.latest()["step"] == 12
+    assert np.array_equal(trained(25, broken)["w"], straight["w"])
+    assert len(list((tmp_path / "two").iterdir())) == 2
+    (tmp_path / "two" / "000000099.npz").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"000000099.npz is no checkpoint .*: delete it"):
+        broken.latest()
+
+
+def test_torch_keeps_what_the_formula_says():
+    for stage in (0, 3):
+        for rank in run(zero.measured, ranks=2, stage=stage):
+            assert rank == zero.kept(4 * (256 * 256 + 256), 2, stage)
+    with pytest.raises(ValueError, match="stage is 1"):
+        zero.measured(1)
