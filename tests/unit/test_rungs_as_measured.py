@@ -1,4 +1,4 @@
-"""The first rungs stand to each other as they did on other machines (Zen 5 and Xeon, Python 3.11), in CPU time."""
+"""The first rungs stand to each other as on other machines (Zen 5 and Xeon, Python 3.11), in CPU time."""
 
 import pytest
 from pace import slowness
