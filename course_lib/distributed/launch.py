@@ -35,6 +35,10 @@ MOST_RANKS = 64
 RANK_BYTES = 64 << 20  # what a forked rank with a gloo group needs of its own, before any matrix
 MOST_PRINTED = 1 << 16  # characters of a rank's output that are shown
 RANK = "course_lib.distributed.rank"
+NO_RANK_BEGAN = (
+    "No rank began: each of them imports the script that calls run, so the call belongs below "
+    '`if __name__ == "__main__":`.'
+)
 #: torchrun gives all attempts one store, in which a restarted rank of gloo finds the addresses of the dead.
 OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
@@ -82,8 +86,10 @@ def run(
         folder = Path(name)
         (folder / "call").write_bytes(call)
         lost = _launch(folder, ranks, float(time_limit_s), restarts)
-        last = max(int(path.stem.split("-")[1]) for path in folder.glob("*.stack"))
+        last = max((int(path.stem.split("-")[1]) for path in folder.glob("*.stack")), default=-1)
         _show(folder)
+        if last < 0:
+            raise RankFailed(NO_RANK_BEGAN)
         if lost:
             raise _explained(folder, lost, last, time_limit_s, ranks)
         return [_value(folder / f"{rank}-{last}.value") for rank in range(ranks)]

@@ -296,3 +296,11 @@ def test_shares_by_measured_speed_end_together():
     assert equal[1] > 1.5 * equal[0]  # the straggler, seen in times
     by_speed = [seconds for seconds, _ in run(straggle, ranks=2, bands=shares(512, [1 / s for s in equal]))]
     assert max(by_speed) < 0.75 * max(equal)
+
+
+def test_a_script_without_main_is_told_where_the_call_belongs(tmp_path):
+    script = tmp_path / "loose.py"
+    script.write_text("from course_lib.distributed.launch import run\nrun(print, ranks=2)\n")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert '`if __name__ == "__main__":`' in ended.stderr.splitlines()[-1]
