@@ -261,6 +261,7 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((M, K, N, cache), f"{M} x {K} x {N}: all of it fits")
     yield Case((40, 40, 40, 2048), "squares of 40, 2 KiB of cache")
     yield Case((48, 48, 48, 3 * 24 * 24 * 8), "squares of 48, 13.5 KiB of cache")
+    yield Case((48, 96, 96, 3 * 24 * 24 * 8), "48 x 96 x 96, 13.5 KiB of cache")
     for fewest in (2048, 6144, 13824):
         M, K, N = sizes(rng, 37, 60)
         cache = fewest + LINE * int(rng.integers(40))
@@ -533,6 +534,8 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
         K, N = 23 - M, M - 3
         left = f"in fours {M % 4} rows and {K % 4} k are left over"
         yield case(rng, M, K, N, left)
+    for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11)):
+        yield case(rng, M, K, N, "large, and nothing is a multiple of four")
     yield Case(_zero_and_inf(rng), "0 and inf at each of four k, in each of four rows", guard=True)
 
 

@@ -248,6 +248,14 @@ def _disguised(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.nda
     return tuple(np.array(table) @ change for table, change in zip((LEFT, RIGHT, INTO), renamed, strict=True))
 
 
+#: Winograd's form (1971) of seven products: rows for A, for B and for C, each as 11, 12, 21, 22.
+WINOGRAD_TABLES = (
+    ((1, 0, 0, 0), (0, 1, 0, 0), (1, 1, -1, -1), (0, 0, 0, 1), (0, 0, 1, 1), (-1, 0, 1, 1), (1, 0, -1, 0)),
+    ((1, 0, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1), (1, -1, -1, 1), (-1, 1, 0, 0), (1, -1, 0, 1), (0, -1, 0, 1)),
+    ((1, 1, 1, 1), (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, -1, 0), (0, 1, 0, 1), (0, 1, 1, 1), (0, 0, 1, 1)),
+)
+
+
 def _tables(rng: np.random.Generator) -> Iterator[Case]:
     full = tuple(np.array(table) for table in (LEFT, RIGHT, INTO))
     for lost in (5, 0):
@@ -255,6 +263,9 @@ def _tables(rng: np.random.Generator) -> Iterator[Case]:
     turned = np.array((1, -1, 1, -1))  # B12, B22, C12 and C22 with the other sign: right as well
     mirrored = full[0], full[1] * turned, full[2] * turned
     yield _without(mirrored, 5, "the same with the signs of B12, B22, C12, C22 turned round, without M6")
+    for lost in (0, 2, 3, 5):  # rows of three and four signs
+        winograd = tuple(np.array(table) for table in WINOGRAD_TABLES)
+        yield _without(winograd, lost, f"Winograd's products without number {lost + 1}")
     for lost in rng.permutation(7):
         order = rng.permutation(7)
         shuffled = tuple(table[order] for table in _disguised(rng))
@@ -432,6 +443,7 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
         M, K, N = (int(one) for one in rng.choice(primes, 3, replace=False))
         yield _case(rng, M, K, N, cutoff)
     yield _case(rng, 16, 24, 16, 4)
+    yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
     M, K, N = (int(one) for one in rng.permutation((41, 43, 47)))
     yield _case(rng, M, K, N, 12)  # odd, and even the most wasteful way multiplies less than the definition
     yield Case((*few_digits(rng, 9, 6, 7), 2), "float32, A 9 x 6, B 6 x 7, cutoff 2", guard=True)

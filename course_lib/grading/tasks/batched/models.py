@@ -49,6 +49,10 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(
         (np.where(np.eye(5), 13_000.0, apart), 5), "one score of each row is 13000, far above all others"
     )
+    noise, there = _scores(rng, 5, 1.0), np.eye(5, dtype=bool)
+    yield Case((noise + np.where(there, 13_000.0, -13_000.0), 5), "13000 once in each row, -13000 elsewhere")
+    heights = np.array([[13_000.0], [-13_000.0], [0.0], [-13_000.0], [13_000.0]])
+    yield Case((noise + heights, 5), "rows near 13000, near -13000 and near 0 in one matrix")
     padding = _scores(rng, 7, 1.0)
     padding[:, 5:] = 3000.0
     yield Case((padding, 5), "large numbers in the padding: they must not count")
@@ -202,6 +206,10 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     third = [("addmm", 9, 1500.0, 1500.0, 7e7, 4e5), ("silu", 9, 1400.0, 1400.0, 4e5, 1.3e7)]
     third += [("bmm", 9, 1000.0, 1000.0, 2.5e7, 2e5), ("copy_", 90, 450.0, 450.0, 0.0, 4.5e5)]
     yield Case((third, 50.0, 10.0), "two ops with more time are at their rooflines, a short one is far above")
+    long = [("addmm", 10, 20_000.0, 20_000.0, 7.5e8, 4e5), ("silu", 9, 3000.0, 3000.0, 4e5, 5e6)]
+    yield Case((long, 50.0, 10.0), "a long op at 1.3 times its roofline gains more than a short one at 6")
+    caller = [("forward", 3, 900.0, 5000.0, 0.0, 0.0), ("addmm", 12, 4100.0, 4100.0, 2e8, 4e5)]
+    yield Case((caller, 50.0, 10.0), "a parent that spends little of its time itself is the op to take")
     yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
 

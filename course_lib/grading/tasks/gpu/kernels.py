@@ -409,6 +409,9 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     # whoever leaves one out finds no maximum there
     alone[np.arange(33), np.arange(32, 65)] = rng.uniform(1000, 5000, 33)
     yield Case((alone, unwritten(33, 66)), "X 33 x 66, one number of each row far above")
+    deep = _spread(rng, 5, 70)
+    deep[np.arange(5), rng.permutation(70)[:5]] -= np.float32(5000)
+    yield Case((deep, unwritten(5, 70)), "X 5 x 70, one number of each row far below")
     masked = _spread(rng, 5, 40)
     masked[rng.random((5, 40)) < 0.5] = -np.inf
     masked[:, 7] = 1  # something is left in every row

@@ -56,6 +56,7 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((31, -1, 4), "float32 side by side, backwards")
     yield Case((0, 9, 4), "a column of a matrix with 9 columns")
     yield Case((2, 1000, 8), "a column of a matrix with 1000 columns of float64")
+    yield Case((1, 3, 1), "one byte of three, from within a sector")
     yield Case((20, 1, 1), "bytes side by side")
     yield Case((7, 5, 2), "one float16 of five")
     for size in (1, 2, 4, 8, 16):
