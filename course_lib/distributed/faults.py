@@ -152,7 +152,7 @@ def throttle(speed: float) -> None:
 
     def rest(*_) -> None:
         nonlocal used
-        time.sleep((time.process_time() - used) * (1 / speed - 1))
+        time.sleep(max(0.0, time.process_time() - used) * (1 / speed - 1))  # a second call may have come in
         used = time.process_time()
 
     signal.signal(signal.SIGPROF, rest)

@@ -20,6 +20,7 @@ CHAPTERS = {
     "07": "batched",
     "08": "distributed",
     "10": "fp8",
+    "C": "training",
 }
 
 
@@ -38,7 +39,7 @@ def _module(chapter: str) -> ModuleType:
 
 def task(id: str) -> Task:
     """Return the task `id`, like "01.rows"; KeyError with the nearest names if there is none."""
-    chapter = str(id)[:2]
+    chapter = str(id).partition(".")[0]
     known = tasks(chapter) if chapter in CHAPTERS else tasks()
     found = next((one for one in known if one.id == id), None)
     if found is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from course_lib.grading.rules import Rule
     from course_lib.grading.tape import CountsOperations
 
-ID_PATTERN = re.compile(r"\d\d\.[a-z][a-z0-9_]*")
+ID_PATTERN = re.compile(r"(\d\d|[A-Z])\.[a-z][a-z0-9_]*")
 #: What puts an answer on all ranks. No name in an answer begins with __ (language).
 STAGE = "__on_every_rank"
 PLAY = f"""
@@ -194,8 +194,8 @@ class Task:
 
     @property
     def chapter(self) -> str:
-        """The chapter's two digits."""
-        return self.id[:2]
+        """The chapter's two digits, or an interlude's letter."""
+        return self.id.partition(".")[0]
 
 
 def _recogniser(reference: Callable, slip: Callable | Mapping[str, Any] | str) -> Callable:

@@ -22,6 +22,7 @@ import numpy as np
 
 from course_lib.arguments import number, whole
 from course_lib.distributed.wire import Array, Wire
+from course_lib.training.overlap import TimeSpan
 
 Task = tuple[str, int]  # "F" or "B", and which micro-batch
 Order = list[list[Task]]  # for each stage what it does, one after the other
@@ -58,6 +59,17 @@ class PipelineTimes:
     def seconds(self) -> float:
         """Until the last stage has ended."""
         return max(ends[-1] for ends in self.ends)
+
+    @property
+    def rows(self) -> dict[str, list[TimeSpan]]:
+        """Each stage's tasks as bars, F0 or B3, as `views.lanes` draws them."""
+        return {
+            f"stage {stage}": [
+                TimeSpan(f"{kind}{m}", *when)
+                for (kind, m), *when in zip(tasks, self.begins[stage], self.ends[stage], strict=True)
+            ]
+            for stage, tasks in enumerate(self.order)
+        }
 
     @property
     def bubble(self) -> float:

@@ -60,6 +60,8 @@ _VIEWS = {
     "tasks_done": "progress",
     "thread_tile": "register_tile",
     "tile_explorer": "tile_choice",
+    "time_lanes": "lanes schedule",
+    "training_figures": "losses rank_memory",
     "two_whys_figure": "two_whys",
     "warp_figure": "in_flight latency_hiding warps",
 }

@@ -1,8 +1,8 @@
-"""What a product costs on clusters for hire: the cheapest that is in time, at the reader's own prices."""
+"""What a product or a training costs on clusters for hire: the cheapest in time, at one's own prices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import Html, card, escape, note, plural, table
 
 if TYPE_CHECKING:
-    from course_lib.distributed.plan import ClusterPlan, Offer, Shape
+    from course_lib.distributed.plan import ClusterPlan, Shape
 
 EVER = 1e15  # seconds: all plans that fit into memory are drawn, those that are late, too
 LISTED = 3  # cheapest plans of the table
@@ -25,20 +25,26 @@ ASSUMED = (
 )
 
 
-def cheapest(shape: Shape, offers: Sequence[Offer], deadline_s: float) -> Cheapest:
-    """Return fields for a deadline and each offer's price of an hour, and what a product then costs.
+def cheapest(
+    job: Shape | Callable[[Sequence], Sequence], offers: Sequence, deadline_s: float, assumed: str = ASSUMED
+) -> Cheapest:
+    """Return fields for a deadline and each offer's price of an hour, and what a job then costs.
 
+    The job is a product's shape, of `Offer`s, or a function from offers (dataclasses with a name and a price)
+    to all plans for it, the cheapest first, as `training.planner.plans` returns them.
     Raises ValueError for a deadline or a price that is not above 0, and where no plan fits into memory.
     """
-    return Cheapest(shape, offers, deadline_s)
+    return Cheapest(job, offers, deadline_s, assumed)
 
 
 class Cheapest(Explorer):
     """The fields `.deadline` and `.prices`, one for each offer; `frame` draws plans for what they say."""
 
-    def __init__(self, shape: Shape, offers: Sequence[Offer], deadline_s: float) -> None:
+    def __init__(
+        self, job: Shape | Callable[[Sequence], Sequence], offers: Sequence, deadline_s: float, assumed: str
+    ) -> None:
         super().__init__()
-        self.shape, self.offers, self._given = shape, tuple(offers), deadline_s
+        self.job, self.offers, self._given, self.assumed = job, tuple(offers), deadline_s, assumed
         self.frame(self.offers, deadline_s)  # says what cannot be
         look = {"style": {"description_width": "15em"}, "layout": {"width": "27em"}}
         field = widgets().FloatText
@@ -61,16 +67,16 @@ class Cheapest(Explorer):
             self._draw(frame._repr_html_())
             self._say(KEYS)
 
-    def frame(self, offers: Sequence[Offer], deadline_s: float) -> Html:
+    def frame(self, offers: Sequence, deadline_s: float) -> Html:
         """Return the plans' picture, the cheapest in time as a table, and what is assumed."""
         from course_lib.distributed.plan import plans
 
         number("deadline_s", deadline_s, above=0)
         for one in offers:
             number(f"the price of {one.name}", one.price, above=0)
-        found = plans(self.shape, offers, EVER)
+        found = self.job(offers) if callable(self.job) else plans(self.job, offers, EVER)
         if not found:
-            raise ValueError("No offer has the memory for this product on any number of ranks: offer more.")
+            raise ValueError("No offer has the memory for this on any number of ranks: offer more.")
         picture = figure(found, deadline_s)
         rows = [
             [escape(_name(one)), *map(digits, (one.compute_s, one.network_s, one.memory / 1e9, one.cost))]
@@ -79,8 +85,8 @@ class Cheapest(Explorer):
         ][:LISTED]
         head = ["cheapest in time", "computing, s", "network, s", "GB a rank", "cost"]
         listed = table(head, rows, marked=(0,)) if rows else ""
-        told = f"{picture.alt} {ASSUMED}"
-        return Html(card(picture._repr_html_() + listed + note(ASSUMED), told), told)
+        told = f"{picture.alt} {self.assumed}"
+        return Html(card(picture._repr_html_() + listed + note(self.assumed), told), told)
 
     def static(self) -> Html:
         """Return the same for what was given."""
@@ -126,7 +132,7 @@ def figure(found: Sequence[ClusterPlan], deadline_s: float) -> Picture:
         in_time = next((one for one in found if one.seconds <= deadline_s), None)
         if in_time:
             axes.plot([in_time.seconds], [in_time.cost], "o", **hollow(INK, 17, 1.8))
-        axes.set(xscale="log", yscale="log", xlabel="time (s)", ylabel="cost of the product")
+        axes.set(xscale="log", yscale="log", xlabel="time (s)", ylabel="cost")
         axes.margins(y=0.18)
         axes.minorticks_off()
         axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5), numticks=12)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib.theme import DEEP_PINK, GREY_TINT, INK, LINE, PAPER, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
-from course_lib.views.nine_circles import BEFORE, BELOW, CIRCLES, Chapter
+from course_lib.views.nine_circles import BEFORE, BELOW, BESIDE, CIRCLES, Chapter
 from course_lib.views.paper import MONO, Html, Sheet, card, escape, note, plural, table_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class ChapterTasks:
     @property
     def chapter(self) -> Chapter:
         """The chapter: its file and its title."""
-        known = (chapter for chapter in (BEFORE, *CIRCLES, BELOW) if chapter.file.startswith(self.number))
+        known = (
+            chapter for chapter in (BEFORE, *CIRCLES, BELOW, *BESIDE) if chapter.file.startswith(self.number)
+        )
         return next(known, Chapter(self.number, f"Chapter {self.number}", ""))
 
     @property

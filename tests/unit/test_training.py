@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from course_lib import views
+from course_lib.distributed.emulated import run_emulated, why_not
 from course_lib.distributed.launch import run
 from course_lib.distributed.wire import Stuck, rehearse
-from course_lib.training import compress, elastic, pipeline, server, tensor_parallel, zero
+from course_lib.training import compress, elastic, overlap, pipeline, planner, server, tensor_parallel, zero
 from course_lib.training.data_parallel import average, first_not_finite, scaled_rate
 
 rng = np.random.default_rng(22)
@@ -247,3 +249,131 @@ def test_torch_keeps_what_the_formula_says():
             assert rank == zero.kept(4 * (256 * 256 + 256), 2, stage)
     with pytest.raises(ValueError, match="stage is 1"):
         zero.measured(1)
+
+
+def test_buckets_hide_what_travels_behind_what_is_computed():
+    apart = overlap.planned([0.1] * 4, [1e6] * 4, link=1e7)  # 0.1 s for each layer's gradients, too
+    together = overlap.planned([0.1] * 4, [1e6] * 4, link=1e7, bucket=1e6)
+    assert (apart.seconds, together.seconds) == pytest.approx(
+        (0.8, 0.5)
+    )  # the first layer's cannot be hidden
+    assert overlap.hidden(apart, together) == pytest.approx(0.75)
+    coarse = overlap.planned([0.1] * 4, [1e6] * 4, link=1e7, bucket=2e6)
+    assert [bar[1:] for bar in coarse.wire] == [pytest.approx(one) for one in ((0.2, 0.4), (0.4, 0.6))]
+    slow = overlap.planned([0.1] * 4, [1e6] * 4, link=1e7, ranks=3, alpha=0.5, bucket=1e6)
+    assert slow.seconds == pytest.approx(0.1 + 4 * 4 * (0.5 + 1 / 30))  # 2 (P - 1) steps for each bucket
+    with pytest.raises(ValueError, match="link is 0"):
+        overlap.planned([0.1], [1e6], link=0)
+
+
+def _backward(bucket):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(4)))
+    x = torch.randn(2048, 256) * (1 + torch.distributed.get_rank())
+    tries = []
+    for _ in range(3):
+        model.zero_grad()
+        tries.append(overlap.backward(model, lambda: model(x).square().mean(), bucket))
+    grads = [one.grad.clone().numpy() for one in model.parameters()]
+    return min(tries, key=lambda one: one.seconds), grads
+
+
+def test_gradients_that_travel_early_are_the_ranks_means():
+    apart, early = (run(_backward, ranks=2, bucket=bucket) for bucket in (None, 3e5))
+    for one, other, third in zip(apart[0][1], early[0][1], early[1][1], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        assert np.array_equal(other, third)
+    times = early[0][0]
+    assert [bar.name for bar in times.computes] == ["4", "3", "2", "1"]
+    assert [bar.name for bar in times.wire] == ["3", "1"]  # a layer has 263,168 bytes: two fill a bucket
+    assert all(bar.end > bar.begin >= 0 for bar in times.computes + times.wire)
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(why_not() is not None, reason="no network can be emulated here")
+def test_on_a_slow_wire_a_third_is_hidden():
+    apart, early = (run_emulated(_backward, ranks=2, link=1e7, bucket=bucket)[0][0] for bucket in (None, 2e5))
+    assert overlap.hidden(apart, early) >= 0.3
+
+
+def test_the_planner_meets_nine_published_runs_with_what_one_of_them_says():
+    reached = planner.fitted(planner.MEGATRON[0])
+    assert 0.6 < reached < 0.75
+    assert planner.predicted(planner.MEGATRON[0], reached).flops == pytest.approx(137e12)
+    off = [planner.predicted(run, reached).flops / run.flops - 1 for run in planner.MEGATRON[1:]]
+    assert max(map(abs, off)) < 0.12
+    sizes = [planner.transformer(*run[:3]).parameters / 1e9 for run in planner.MEGATRON]
+    np.testing.assert_allclose(
+        sizes, [1.7, 3.6, 7.5, 18.4, 39.1, 76.1, 145.6, 310.1, 529.6, 1008.0], rtol=0.03
+    )
+    assert all(planner.predicted(run, reached).memory < 80e9 for run in planner.MEGATRON)
+
+
+def test_a_step_is_made_of_its_parts():
+    gpt, how = planner.transformer(8, 1024, 16), {"reached": 0.7}
+    one = planner.step(gpt, planner.A100, planner.Mesh(1), 16, **how)
+    assert one.parts["bubble"] == one.parts["gradients' all-reduce"] == one.parts["layers' all-reduces"] == 0
+    spread = planner.step(gpt, planner.A100, planner.Mesh(8), 16, **how)
+    assert spread.parts["products"] == pytest.approx(one.parts["products"] / 8)
+    sent = 2 * 7 / 8 * 2 * gpt.parameters  # bytes of a ring of 8 in an island
+    assert spread.parts["gradients' all-reduce"] == pytest.approx(sent / 300e9 + 14 * planner.ALPHA)
+    far = planner.step(gpt, planner.A100, planner.Mesh(2, tensor=8), 16, **how)
+    assert far.parts["gradients' all-reduce"] == pytest.approx(
+        2 * gpt.parameters / 8 / 25e9 + 2 * planner.ALPHA
+    )
+    early = planner.step(gpt, planner.A100, planner.Mesh(8), 16, overlaps=True, **how)
+    assert early.parts["gradients' all-reduce"] < spread.parts["gradients' all-reduce"]
+    staged = planner.step(gpt, planner.A100, planner.Mesh(1, pipeline=4), 16, **how)
+    busy = staged.seconds - staged.parts["update"]
+    assert staged.parts["bubble"] / busy == pytest.approx(pipeline.bubble(4, 16))
+    cut = planner.step(gpt, planner.A100, planner.Mesh(8, zero=1), 16, **how)
+    assert cut.memory == pytest.approx(spread.memory - 12 * gpt.parameters * 7 / 8)
+    for mesh, batch, words in (
+        (planner.Mesh(3), 16, "does not divide into 3 times"),
+        (planner.Mesh(1, 16), 16, "an island of A100 has 8"),
+        (planner.Mesh(1, 1, 3), 16, "8 layers do not divide into 3 x 1"),
+        (planner.Mesh(1, zero=4), 16, "zero is 4"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            planner.step(gpt, planner.A100, mesh, batch, **how)
+
+
+def test_a_module_is_counted_and_the_cheapest_plan_fits():
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    model = planner.counted(layers, torch.randn(10, 64), layers=2, edge=640.0)
+    assert model.flops == 2 * 10 * (64 * 32 + 32 * 8) and model.parameters == 64 * 32 + 32 + 32 * 8 + 8
+    assert model.kept == 2 * 10 * (64 + 32)  # the inputs of both products; relu keeps its result, the same
+    gpt = planner.transformer(36, 4096, 32)
+    gpus = [planner.ClusterGpu("small", 3e14, 8e10, 2e12, 8, 3e11, 2.5e10, price=2.0)]
+    found = planner.plans(gpt, gpus, 1e6, 512, (1, 8, 64), reached=0.7)
+    assert {one.ranks for one in found} == {8, 64}  # 120 GB do not fit on one
+    assert all(one.memory <= 8e10 and one.cost > 0 for one in found)
+    assert found[0].algorithm.startswith("8 x 1 x 1, ZeRO 1")
+    view = views.cheapest(lambda gpus: planner.plans(gpt, gpus, 1e6, 512, (1, 8), reached=0.7), gpus, 1e6)
+    assert "Cheapest within 1e+06 s: 8 x small, 8 x 1 x 1" in view.static().text.replace("1,000,000", "1e+06")
+    view.prices[0].value = 4.0
+    assert f"for {2 * found[0].cost:.0f}" in view.picture.value
+
+
+def test_pictures_of_training_say_what_they_show():
+    walk = views.schedule(4, 8)
+    for name, most in (("GPipe", [8, 8, 8, 8]), ("1F1B", [4, 3, 2, 1])):
+        assert np.max([walk.kept(name, step) for step in range(walk.last + 1)], axis=0).tolist() == most
+        assert walk.kept(name, walk.last) == [0, 0, 0, 0]
+    assert "GPipe: 27 % of the time lost, activations of up to 8 micro-batches" in walk.static().text
+    assert "1F1B: 27 % of the time lost, activations of up to 4 micro-batches" in walk.static().text
+    walk.order.value = "1F1B"
+    assert walk.picture.value.count("F3") == 0 and "F3" in walk.frame(5)
+    said = views.losses({"a": [2.0, 1.0], "b": ([0, 5], [2.0, 0.5])}, x="s").alt
+    assert "At the end the loss is: b 0.500, a 1.00" in said
+    said = views.rank_memory({"ZeRO 0": zero.kept(1e9, 4, 0), "ZeRO 3": zero.kept(1e9, 4, 3)}).alt
+    assert "ZeRO 0 16.0 GB, ZeRO 3 4.00 GB" in said and "gradients 1.00 GB" in said
+    for call, words in (
+        (lambda: views.losses({}), "at least one run"),
+        (lambda: views.losses({"a": [1.0]}), "two points"),
+        (lambda: views.lanes({}), "0 bars cannot be drawn"),
+        (lambda: views.schedule(9, 2), "stages is 9"),
+        (lambda: views.rank_memory({}), "nothing to draw"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

@@ -241,6 +241,11 @@ def _offers():
     return slow, plan.Offer("fast", 2e13, 64e9, 4.0, lambda ranks: network.star(ranks, 1e10), (1, 4, 16))
 
 
+def _overlap():
+    overlap = course("training.overlap")
+    return {"planned": overlap.planned([0.1, 0.1], [1e6, 1e6], link=1e7, bucket=1e6).rows}
+
+
 def _rehearsed():
     return course("distributed.wire").rehearse(lambda wire: wire.rank, 2)
 
@@ -307,6 +312,7 @@ CALLS = {
     "interleaving": lambda v: v.interleaving(race()),
     "kernel_loops": lambda v: v.kernel_loops(),
     "ladder_plot": lambda v: v.ladder_plot([ladder_result("numpy", 50.0), ladder_result("blocked", 6.0)]),
+    "lanes": lambda v: v.lanes(_overlap()),
     "latency": lambda v: v.latency(latency_curve()),
     "latency_hiding": lambda v: v.latency_hiding(warps("occupancy_curve", range(1, 9))),
     "line_states": lambda v: v.line_states(course("simulators.coherence").counters(2, 2, 8)),
@@ -315,6 +321,8 @@ CALLS = {
     "miss_curves": lambda v: v.miss_curves({"ikj": misses("ikj"), "jki": misses("jki")}),
     "operators_roofline": lambda v: v.operators_roofline(cpu_profile(), peaks=peaks()),
     "messages": lambda v: v.messages(*_tree_on_racks()),
+    "losses": lambda v: v.losses({"one": [1.0, 0.5, 0.4], "two": ([0, 1], [1.0, 0.6])}),
+    "rank_memory": lambda v: v.rank_memory({"ZeRO 1": course("training.zero").kept(1e9, 8, 1)}, 80e9),
     "rank_timeline": lambda v: v.rank_timeline(_tree_on_racks()[0], {"tree": _tree_on_racks()[1]}),
     "rank_waits": lambda v: v.rank_waits({"alone": _rehearsed()}),
     "pipeline": lambda v: v.pipeline(),
@@ -326,6 +334,7 @@ CALLS = {
     "register_tile": lambda v: v.register_tile(course("circles.cuda_2d").TILES[0]),
     "ring": lambda v: v.ring(2),
     "roles": lambda v: v.roles(),
+    "schedule": lambda v: v.schedule(2, 3),
     "shard_steps": lambda views: views.shard_steps(3),
     "shards": lambda v: v.shards(course("distributed.matmul").grid_layout((8, 8, 8), 4), (8, 8, 8), "SUMMA"),
     "source": lambda v: v.source(race),

@@ -11,6 +11,7 @@ from course_lib.grading.questions import (
     gpu,
     strassen,
     threads,
+    training,
 )
 from course_lib.grading.questions.question import Fill, Question
 
@@ -23,6 +24,7 @@ QUESTIONS: tuple[Question, ...] = (
     *batched.QUESTIONS,
     *distributed.QUESTIONS,
     *fp8.QUESTIONS,
+    *training.QUESTIONS,
 )
 
 FILLS: tuple[Fill, ...] = (
@@ -31,4 +33,5 @@ FILLS: tuple[Fill, ...] = (
     *cache_and_simd.FILLS,
     *threads.FILLS,
     *distributed.FILLS,
+    *training.FILLS,
 )

@@ -1,0 +1,3 @@
+"""Tasks of interlude C: one training on many ranks."""
+
+TASKS: tuple = ()

@@ -1,0 +1,157 @@
+"""Gradients that travel while others are still computed: backward goes from the last layer to the first.
+
+    apart = planned([0.02] * 6, [4e6] * 6, link=50e6)                # seconds and bytes of each layer
+    together = planned([0.02] * 6, [4e6] * 6, link=50e6, bucket=4e6) # a bucket goes as soon as it is full
+    hidden(apart, together)                                          # share of the shorter that is hidden
+
+What waits for a wire needs no core. So the all-reduce of a layer's gradient can begin while the layers before
+it are computed; what cannot be hidden is the first layer's, whose gradient comes last. Small gradients are
+collected into buckets: each all-reduce pays its steps' latency.
+
+Source: Li et al., "PyTorch distributed: experiences on accelerating data parallel training" (2020),
+section 3.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from course_lib.arguments import number
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TimeSpan(NamedTuple):
+    """What was done, and from when to when in seconds."""
+
+    name: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class BackwardTimes:
+    """When a rank computed and when its gradients were under way, in a backward pass with its all-reduces."""
+
+    computes: tuple[TimeSpan, ...]
+    wire: tuple[TimeSpan, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Until the last of both has ended."""
+        return max(one.end for one in (*self.computes, *self.wire))
+
+    @property
+    def rows(self) -> dict[str, tuple[TimeSpan, ...]]:
+        """Both, as `views.lanes` draws them."""
+        return {"computes": self.computes, "wire": self.wire}
+
+
+def hidden(apart: BackwardTimes, together: BackwardTimes) -> float:
+    """Return the share of the shorter of computing and sending that the longer one hides: 0 to 1.
+
+    `apart` says how long each takes alone: everything is sent after everything was computed.
+    """
+    computing, sending = (sum(one.end - one.begin for one in row) for row in (apart.computes, apart.wire))
+    return (apart.seconds - together.seconds) / min(computing, sending)
+
+
+def planned(
+    seconds: Sequence[float],
+    nbytes: Sequence[float],
+    link: float,
+    ranks: int = 2,
+    alpha: float = 0.0,
+    bucket: float | None = None,
+) -> BackwardTimes:
+    """Return the times by a model: layers one after the other, buckets one after the other on the wire.
+
+    Args:
+        seconds: of each layer's backward, in the order of backward: the last layer first.
+        nbytes: of each layer's gradients.
+        link: bytes a second that a rank sends; a ring all-reduce of n bytes sends 2 n (P − 1) / P.
+        alpha: seconds of each of its 2 (P − 1) steps.
+        bucket: an all-reduce begins when so many bytes are there; None: when all are.
+    """
+    for name, value in {"link": link, "bucket": bucket or 1, **dict(enumerate(seconds))}.items():
+        number(f"{name}", value, above=0)
+    now, free, waiting = 0.0, 0.0, 0.0
+    computes, wire = [], []
+    for at, (each, size) in enumerate(zip(seconds, nbytes, strict=True)):
+        layer = len(seconds) - at
+        computes.append(TimeSpan(f"{layer}", now, now + each))
+        now, waiting = now + each, waiting + size
+        if at + 1 == len(seconds) or (bucket and waiting >= bucket):
+            begin = max(now, free)
+            free = begin + 2 * (ranks - 1) * (alpha + waiting / ranks / link)
+            wire.append(TimeSpan(f"{layer}", begin, free))
+            waiting = 0.0
+    return BackwardTimes(tuple(computes), tuple(wire))
+
+
+def backward(
+    model: torch.nn.Sequential, loss: Callable[[], torch.Tensor], bucket: float | None = None
+) -> BackwardTimes:
+    """Go backward in a rank of `launch.run` and average the gradients of all ranks: by the clock.
+
+    `bucket` as in `planned`: an all-reduce of torch begins when so many bytes of gradients are there, and
+    backward goes on; None: one all-reduce after all. The gradients are the ranks' means afterwards.
+    """
+    import torch
+    import torch.distributed as dist
+
+    layers = [layer for layer in model if any(True for _ in layer.parameters())]
+    computes, wire, works, full = [], [], [], []
+
+    def send(name: str) -> None:
+        grads, began = [one.grad for one in full], time.perf_counter()
+        flat = torch.cat([one.reshape(-1) for one in grads])
+        work = dist.all_reduce(flat, async_op=True)
+        at = len(wire)
+        wire.append(TimeSpan(name, began, began))
+        work.get_future().add_done_callback(
+            lambda _: wire.__setitem__(at, TimeSpan(name, began, time.perf_counter()))
+        )
+        works.append((work, flat, grads))
+        full.clear()
+
+    def arrived(layer: torch.nn.Module, name: str) -> None:
+        full.extend(layer.parameters())
+        last = computes[-1].end if computes else start
+        computes.append(TimeSpan(name, last, time.perf_counter()))
+        if bucket and sum(one.grad.nbytes for one in full) >= bucket:
+            send(name)
+
+    handles = []
+    for place, layer in enumerate(layers, 1):
+        left = [sum(1 for _ in layer.parameters())]
+
+        def one_more(_, layer=layer, name=f"{place}", left=left) -> None:
+            left[0] -= 1
+            if not left[0]:
+                arrived(layer, name)
+
+        handles += [one.register_post_accumulate_grad_hook(one_more) for one in layer.parameters()]
+    value = loss()
+    dist.barrier()
+    start = time.perf_counter()
+    value.backward()
+    if full:
+        send("1")
+    for work, flat, grads in works:
+        work.wait()
+        flat /= dist.get_world_size()
+        for grad, mean in zip(grads, flat.split([one.numel() for one in grads]), strict=True):
+            grad.copy_(mean.view_as(grad))
+    for handle in handles:
+        handle.remove()
+    return BackwardTimes(
+        *(
+            tuple(TimeSpan(one.name, one.begin - start, one.end - start) for one in row)
+            for row in (computes, wire)
+        )
+    )
