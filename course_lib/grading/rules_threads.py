@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from course_lib.grading.program import Program, names_of
+from course_lib.grading.program import Program, bindings, names_of
 from course_lib.grading.rules import EntryRule
 from course_lib.simulators.interleavings import (
     JointState,
@@ -34,6 +34,8 @@ STEPS_SHOWN = 14
 RESULTS = "results"
 #: Functions that the checker knows by their names.
 KNOWN = frozenset(["print", "sleep", "reversed", "enumerate", *COMPUTE])
+#: What the assignment hands out; whatever else is given to the checker plays the others.
+HANDED_OUT = frozenset(["lock_of", "slots_of", "use"])
 POLLS = (
     "a thread asks again and again instead of sleeping; two may do so in step for ever. Wait for a lock or a "
     "place with `with` or acquire(), and for nothing else."
@@ -130,15 +132,20 @@ def _threads(scenario: Scenario, entry: str) -> str:
 
 
 def _needed(program: Program, scenario: Scenario) -> str:
-    values = [one for one in program.reached if isinstance(one, ast.Assign)]
-    needed = [*values, *_own_functions(program, scenario)]  # as written: unparsed it may mean something else
-    return "\n\n".join(ast.get_source_segment(program.source, one) for one in needed)
+    def written(node: ast.AST) -> str:  # unparsed it may mean something else
+        return ast.get_source_segment(program.source, node)
+
+    values = {name: value for one in program.reached for name, value in bindings(one) if value is not None}
+    constants = [f"{name} = ({written(value)})" for name, value in values.items()]
+    return "\n\n".join([*constants, *map(written, _own_functions(program, scenario))])
 
 
 def _taken(program: Program, scenario: Scenario, shared: set[str]) -> str | None:
     """Return a name from the top of the text that has another meaning for the checker."""
     imports = [one for one in program.reached if isinstance(one, ast.Import | ast.ImportFrom)]
-    theirs = shared | (KNOWN & {name for one in imports for name, _ in names_of(one)})
+    imported = {name for one in imports for name, _ in names_of(one)}
+    others = _given(scenario) | (_called(ast.parse(scenario.given)) & {*program.functions})
+    theirs = shared | (others - HANDED_OUT) | (KNOWN & imported)
     for function in _own_functions(program, scenario):
         names = [one for one in ast.walk(function) if isinstance(one, ast.Name)]
         local = {one.arg for one in function.args.args} | {
@@ -150,16 +157,23 @@ def _taken(program: Program, scenario: Scenario, shared: set[str]) -> str | None
     return None
 
 
+def _given(scenario: Scenario) -> set[str]:
+    return {one.name for one in ast.parse(scenario.given).body if isinstance(one, ast.FunctionDef)}
+
+
+def _called(tree: ast.AST) -> set[str]:
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {called.id for called in calls if isinstance(called, ast.Name)}
+
+
 def _own_functions(program: Program, scenario: Scenario) -> list[ast.FunctionDef]:
     """Return the entry and the functions of the text that are called from it; none of those given."""
-    but = {one.name for one in ast.parse(scenario.given).body if isinstance(one, ast.FunctionDef)}
-    names, found = [program.entry], []
+    but, names, found = _given(scenario), [program.entry], []
     while names:
         name = names.pop()
         if name in program.functions and name not in {*but, *found}:
             found.append(name)
-            calls = (node.func for node in ast.walk(program.functions[name]) if isinstance(node, ast.Call))
-            names += [called.id for called in calls if isinstance(called, ast.Name)]
+            names += sorted(_called(program.functions[name]))
     return [program.functions[name] for name in found]
 
 

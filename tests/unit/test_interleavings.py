@@ -291,6 +291,7 @@ def test_a_schedule_is_run_as_asked():
         "print('hello', s[0])\nprint(f'{s[0]} is it')",
         "try:\n    s[0] = 1\nfinally:\n    s[1] = 2",
         "s[0] = divmod(17, 5)[1]\ns[1] = abs(-3)\ns[2] = int(2.7)",
+        "s[1] = 7\nx = s[:2]\ns[1] = sum(s[::-1]) + len(s[5:])\ns[0] = x[1] + (7 in s) + (0 not in x)",
         "s[0] = any(1 // v for v in (1, 0)) + all(s) + sorted(set([2, 1]), reverse=True)[0]",
     ],
 )

@@ -352,7 +352,7 @@ def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
 
     The word that ends it is another for each text, so none can be written that says it itself.
     """
-    for one, other in (*permutations(range(5), 2), (0, 6), (6, 0)):  # the checker follows ten calls of calls
+    for one, other in (*permutations(range(5), 2), (0, 6), (6, 0)):
         balance = rng.choices(range(20, 90), k=7 if 6 in (one, other) else 5)
         yield _restless(balance, one, other, rng.randrange(1, 20), f"{rng.getrandbits(64):x}")
 
@@ -411,7 +411,10 @@ def _borrowed(before: list[int], uses: Sequence[int]):
 def _slot_first(moment: JointState) -> bool | str:
     """Whether of two places as many are taken as threads are about to look at `busy`."""
     looking = [name for _, name in moment.coming if name.startswith("busy[")]
-    return len(looking) + moment.free["slots['free']"] <= 2 or (
+    free = moment.free["slots['free']"]
+    if free > 2:
+        return f"slots['free'] has {free} places, of two: a thread gives back a place that it did not take"
+    return len(looking) + free <= 2 or (
         f"a thread comes to {looking[0]} without a place of slots['free']. Take a place first and give it "
         "back last: whoever finds no free buffer asks again and again instead of sleeping"
     )

@@ -199,12 +199,20 @@ def _from_text(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
             try:
-                value = _literal(node.value, 0)
+                value = _tuple(node.value) if isinstance(node.value, ast.Tuple) else _literal(node.value, 0)
             except ValueError:
                 continue
-            is_shared = name in declared or not isinstance(value, PLAIN)
+            is_shared = name in declared or not isinstance(value, PLAIN | tuple)
             (found if is_shared else constants)[name] = value
     return found, constants
+
+
+def _tuple(node: ast.Tuple) -> tuple:
+    """Return a tuple of plain values, or of such tuples; else ValueError."""
+    values = tuple(_tuple(one) if isinstance(one, ast.Tuple) else _literal(one, 0) for one in node.elts)
+    if not all(isinstance(one, PLAIN | tuple) for one in values):
+        raise ValueError
+    return values
 
 
 def _literal(node: ast.expr, depth: int) -> Any:

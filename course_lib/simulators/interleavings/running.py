@@ -48,7 +48,7 @@ from course_lib.simulators.interleavings.values import (
     truth,
 )
 
-DEEPEST_CALL = 10
+DEEPEST_CALL = 16
 MOST_LOCAL = 5_000  # parts of the text without a visible step
 
 Pending = tuple[str, Any, Any, int]  # kind, cell or lock, value, line
@@ -176,6 +176,17 @@ class Running:
             return shared.cells[key]
         what = "a shared list keeps its length" if shared.is_list else "a shared dict keeps its keys"
         raise CannotDo(f"asks for {shared.path}[{key!r}], which is not there ({what})")
+
+    def _elements(self, place: ast.AST, container: Ref, places: range, wanted: Any = UNSET) -> Steps:
+        """Read these elements of a shared list, one after the other, up to one that is `wanted`."""
+        found = ()
+        while len(found) < len(places) and not (found and found[-1] == wanted):
+            self._tick(self.line)
+            self.stack.append((container, places, found, wanted))
+            element = yield from self._element(place, container, places[len(found)])
+            container, places, found, wanted = self.stack.pop()
+            found = bounded((*found, element))
+        return found
 
     def _write_element(self, place: ast.AST, container: Any, key: Any, value: Any) -> Steps:
         if not isinstance(container, Ref):
@@ -306,6 +317,9 @@ class Running:
             at += -1 if way == "reversed" else 1
         return (yield from self._block(node.orelse))
 
+    def _is_shared_list(self, value: Any) -> bool:
+        return isinstance(value, Ref) and self.heap.containers[value.object].is_list
+
     def _length(self, values: Any) -> int:
         return len(self.heap.containers[values.object].cells if isinstance(values, Ref) else values)
 
@@ -406,6 +420,8 @@ class Running:
         for kind, other in zip(node.ops, node.comparators, strict=True):
             self.stack.append(left)
             right = yield from self._value(other)
+            if isinstance(kind, ast.In | ast.NotIn) and len(node.ops) == 1 and self._is_shared_list(right):
+                right = yield from self._elements(node, right, range(self._length(right)), self.stack[-1])
             left = self.stack.pop()
             if not self._compared(kind, left, right):
                 return False
@@ -421,7 +437,7 @@ class Running:
         if is_in and isinstance(right, Ref):
             container = self.heap.containers[right.object]
             if container.is_list:
-                raise CannotDo(f"asks what is in the shared list {container.path}: go through it with a loop")
+                raise CannotDo(f"asks two things about the shared list {container.path} at once: ask one")
             right = tuple(container.cells)
         if isinstance(left, Ref) or isinstance(right, Ref):
             raise CannotDo("compares a shared list or dict as a whole: compare its elements")
@@ -477,8 +493,11 @@ class Running:
 
     def _of_Subscript(self, node: ast.Subscript) -> Steps:
         container, key = yield from self._values([node.value, node.slice])
+        if isinstance(key, slice) and self._is_shared_list(container):
+            places = range(self._length(container))[key]
+            return OwnList((yield from self._elements(node, container, places)))
         if isinstance(key, slice) and isinstance(container, Ref):
-            raise CannotDo("takes a slice of a shared list: go through it with a loop")
+            raise CannotDo("takes a slice of a dict, which has none")
         if isinstance(key, slice) and isinstance(container, OwnList):
             return OwnList(container[key])
         return (yield from self._element(node, container, key))
