@@ -354,6 +354,7 @@ def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
     """
     for one, other in (*permutations(range(5), 2), (0, 6), (6, 0)):
         balance = rng.choices(range(20, 90), k=7 if 6 in (one, other) else 5)
+        balance[one] *= rng.randrange(2)  # nothing is there yet
         yield _restless(balance, one, other, rng.randrange(1, 20), f"{rng.getrandbits(64):x}")
 
 
