@@ -186,7 +186,9 @@ class _Reader:
             self._parts(ast.iter_child_nodes(node))
         else:
             instead = "write a for loop" if isinstance(node, COMPREHENSIONS) else "write it with simpler ones"
-            self._refuse(node, _what_it_is(node), instead)
+            outside = "write it outside, and hand over what it needs"
+            inner = isinstance(node, ast.FunctionDef)
+            self._refuse(node, _what_it_is(node), outside if inner else instead)
         self.depth -= 1
 
     # -- statements -----------------------------------------------------------------------------------------
@@ -405,6 +407,8 @@ def is_sleep(called: ast.Attribute) -> bool:
 
 def _what_it_is(node: ast.AST) -> str:
     kind = type(node).__name__
+    if isinstance(node, ast.FunctionDef):
+        return "a function inside another"
     if isinstance(node, ast.stmt):
         return f"a statement of the kind `{kind.replace('Def', '').lower()}`"
     return KINDS.get(kind, f"an expression of the kind `{kind}`")
