@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numba.core import types
@@ -101,6 +102,17 @@ def unwritten(array: np.ndarray) -> np.ndarray:
     """Fill new memory with NaN, or with a number that nobody expects; return it."""
     array[...] = _nobodys(array.dtype)
     return array
+
+
+def partly(function: Callable, *args: Any, where: Any, **words: Any) -> Any:
+    """Call a function; where a ufunc writes nothing, as nothing else is given to write to, is NaN."""
+    if not isinstance(function, np.ufunc) or len(args) > function.nin:
+        return function(*args, where=where, **words)
+    made = function(*args, where=where, **words)
+    for one in made if isinstance(made, tuple) else (made,):
+        if isinstance(one, np.ndarray) and one.dtype != object:
+            one[~np.broadcast_to(where, one.shape)] = _nobodys(one.dtype)
+    return made
 
 
 @overload(unwritten, strict=False)

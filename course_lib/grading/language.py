@@ -49,6 +49,7 @@ from course_lib.grading.vocabulary import (
     METHODS,
     MODULES,
     NJIT,
+    NOT_ON_A_WIRE,
     NUMBER_TYPES,
     PRODUCTS,
     READERS,
@@ -56,6 +57,7 @@ from course_lib.grading.vocabulary import (
     TAKE_FUNCTIONS,
     TEXTS,
     TYPES,
+    UNWRITTEN,
     USUAL,
     VALUES,
     WHOLE_ARRAY,
@@ -147,8 +149,7 @@ class Language:
         allowed = (
             tables[self.kind].get(module) if module.partition(".")[0] in (*self.modules, *usual) else None
         )
-        if self.wire and allowed:  # memory that nobody wrote is another rank's: it tells without a message
-            allowed -= {"empty", "empty_like", "ndarray"}
+        allowed = allowed - NOT_ON_A_WIRE if self.wire and allowed else allowed
         return HINTS.get(module) if allowed is None else allowed
 
     @property
@@ -211,6 +212,7 @@ METHOD, PARAMETER = _Meaning("method"), _Meaning("parameter")
 NOBODYS = _Meaning("nobody's")  # running it says so
 #: What a loop outside of functions goes through.
 NUMBER, ROW = _Meaning("constant"), _Meaning("constant", "it may be many")
+NUMPY_ROW = _Meaning("constant", "it may be many, or a number of NumPy's")
 CALLED = (FUNCTION, METHOD, PARAMETER, NOBODYS)
 STEADY = ("constant", "table", "changing")  # of constants, the one that is easiest to change last
 
@@ -386,7 +388,8 @@ class _Reading:
         """Whether there are many things in a value, and NumPy's numbers; each node is looked at once."""
         if node not in self.held:
             last, value = self._dotted(node).rpartition(".")[2], self._value(node)
-            many, numpy = isinstance(node, MANY) or last in MAKE_MANY | {ROW.what}, last in NUMBER_TYPES
+            many = isinstance(node, MANY) or last in MAKE_MANY | {ROW.what, NUMPY_ROW.what}
+            numpy = last in NUMBER_TYPES | {NUMPY_ROW.what}
             inside = map(self._holds, [value] if value else ast.iter_child_nodes(node))
             self.held[node] = tuple(map(any, zip((many, numpy), *inside, strict=True)))
         return self.held[node]
@@ -406,7 +409,8 @@ class _Reading:
         self.scopes.append(scope)
         for part in node.generators:
             changing = self._items(part.iter, name) == "changing"
-            one = NUMBER if isinstance(part.target, ast.Name) and self._are_numbers(part.iter) else ROW
+            row = NUMPY_ROW if self._holds(part.iter)[1] else ROW
+            one = NUMBER if isinstance(part.target, ast.Name) and self._are_numbers(part.iter) else row
             scope.update(dict.fromkeys(self._targets(part), _Meaning("changing") if changing else one))
             for one in part.ifs:
                 self._constant(one, name)
@@ -641,6 +645,8 @@ class _Reading:
         """Look at an expression of which only the parts are read: it may be a table of constants."""
         if isinstance(node, ast.Name) and self._meaning(node).kind == "table":
             return
+        if self._dotted(node) == "numpy.ndarray":  # is it one? asks `is`, asks isinstance
+            return
         if isinstance(node, ast.GeneratorExp):  # it ends where it stands
             self._on_comprehension(node)
         elif isinstance(node, ast.Call) and self._is_type_of(node.func) and has_one_argument(node):
@@ -727,6 +733,16 @@ class _Reading:
             self._keyword(node, name, one, own)
         for one in [*node.args, *(one.value for one in node.keywords)] if library else ():
             self._texts(one, name)
+        if library and name == "pad":
+            self._pads_by(node)
+
+    def _pads_by(self, call: ast.Call) -> None:
+        """See to it that a mode is written out: "empty" pads with memory that nobody wrote."""
+        modes = [*call.args[2:], *(one.value for one in call.keywords if one.arg == "mode")]
+        stars = [one for one in call.args if isinstance(one, ast.Starred)]
+        for one in (*stars, *modes):
+            if not isinstance(self._value(one) or one, ast.Constant):
+                self.refuse(one, "a mode for pad that is not written out", "write it there", "has")
 
     def _is_type_of(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self._meaning(node) == _Meaning("builtin", "type")
@@ -745,6 +761,9 @@ class _Reading:
             self._on_comprehension(one)
         elif (place < 2 and name in TAKE_FUNCTIONS and not own) or (own and mine):
             self._passed(one)
+        elif name == "isinstance" and not own:
+            for kind in one.elts if isinstance(one, ast.Tuple) else [one]:
+                self._read(kind)
         elif self._dotted(call.func).startswith("numpy.") and not self._is_list(one):
             self._visit(one)
         elif not own and (anywhere or first) and name in READING | {"product", "chain"}:
@@ -763,6 +782,8 @@ class _Reading:
         if one.arg is None:
             self.refuse(call, "**", "write the arguments out in full")
         known = KEYWORDS | WIRE_KEYWORDS if name in self.language.wire else KEYWORDS
+        if self.language.wire and one.arg == "where":
+            self.refuse(call, f"where= for {name}", "it leaves numbers unwritten: write np.where instead")
         if not own and name not in ("dict", "Counter") and one.arg not in known:
             self.refuse(call, f"{one.arg}= for {name}")
         if one.arg == "key" and not own:
@@ -780,6 +801,9 @@ class _Reading:
             self._visit(node)
         elif self._is_type_of(node):
             self.refuse(node, "type without calling it", UNREADABLE)
+        last = self._dotted(node).rpartition(".")[2]
+        if last in UNWRITTEN:
+            self.refuse(node, f"{last} without calling it", BY_NAME)
 
     def _texts(self, node: ast.expr, name: str) -> None:
         """Look at texts that a library reads: types of numbers, layouts and the like, written out."""

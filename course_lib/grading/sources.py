@@ -101,13 +101,13 @@ def cells_around(function: Callable) -> list[str]:
 def guard(text: str, by_hand: bool = False) -> str:
     """Return `text` with np.empty filled (`unwritten`) and all Numba functions compiled with bounds checks.
 
-    With `by_hand`, array_arithmetic looks at what is computed. All names that are added begin with __, as
-    none in an answer does.
+    What where= leaves unwritten is NaN, too (`partly`). With `by_hand`, array_arithmetic looks at what is
+    computed. All names that are added begin with __, as none in an answer does.
     """
     tree = ast.parse(text)
     tree = _Guard(by_hand, _imported(tree)).visit(tree)
     at = next((n for n, node in enumerate(tree.body) if getattr(node, "module", "") != "__future__"), 0)
-    names = "Rows as __rows, unwritten as __unwritten"
+    names = "Rows as __rows, unwritten as __unwritten, partly as __partly"
     tree.body[at:at] = ast.parse(f"from course_lib.grading.array_arithmetic import {names}").body
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
@@ -123,7 +123,10 @@ class _Guard(ast.NodeTransformer):
         self.generic_visit(node)
         called = node.func
         name = called.attr if isinstance(called, ast.Attribute) else self._imported.get(ast.unparse(called))
-        return ast.Call(ast.Name("__unwritten"), [node], []) if name in ("empty", "empty_like") else node
+        if name and any(one.arg == "where" for one in node.keywords):
+            return ast.Call(ast.Name("__partly"), [called, *node.args], node.keywords)
+        unwritten = name in ("empty", "empty_like", "ndarray")
+        return ast.Call(ast.Name("__unwritten"), [node], []) if unwritten else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         decorators, node.decorator_list = node.decorator_list, []

@@ -69,9 +69,9 @@ NUMBER_TYPES = words("""
     complex64 complex128 csingle cdouble number integer floating inexact signedinteger unsignedinteger generic
 """)
 #: Values, which may be used without calling them.
-VALUES = NUMBER_TYPES | words("nan inf pi e tau newaxis ndarray euler_gamma mgrid ogrid")
+VALUES = NUMBER_TYPES | words("nan inf pi e tau newaxis euler_gamma mgrid ogrid")
 NUMPY = VALUES | words("""
-    array asarray ascontiguousarray asfortranarray zeros ones empty full zeros_like
+    ndarray array asarray ascontiguousarray asfortranarray zeros ones empty full zeros_like
     ones_like empty_like full_like arange linspace logspace eye identity copy copyto meshgrid indices ndindex
     ndenumerate ix_ diag diagonal tril triu fill_diagonal fromiter dtype finfo iinfo nan_to_num
     shape ndim size reshape ravel transpose matrix_transpose permute_dims squeeze expand_dims atleast_1d
@@ -224,9 +224,13 @@ TEXTS = NUMBER_TYPES | words("""
     raise clip ignore warn same_kind unsafe safe no equiv quicksort mergesort heapsort stable
     linear lower higher nearest midpoint fro nuc full same valid reduced complete big little
 """)
+#: What may give memory that nobody wrote. A guarded run sees it where these are called by their names.
+UNWRITTEN = words("empty empty_like ndarray pad")
 #: Of a wire between ranks: what a task lets one call, its attributes, and the keywords of its calls.
 WIRE_DATA = words("rank size")
 WIRE_KEYWORDS = words("to source like")
+#: Ways into memory that no rank has written itself: what another one let go of tells without a message.
+NOT_ON_A_WIRE = words("empty empty_like ndarray as_strided")
 #: Settings of compilers that change how fast or how strict a function is, not what runs, with their values.
 NJIT = words("nopython fastmath cache parallel nogil error_model boundscheck inline looplift")
 CUDA_JIT = words("device fastmath lineinfo max_registers opt inline")
