@@ -204,6 +204,8 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([], []), "two empty lists: an empty sum is 0")
     yield Case(([2.5, 0.0], [1.5, math.inf]), "a 0 that meets inf: 0 * inf is NaN")
     yield Case(([math.inf, 2.5], [0.0, 1.5]), "inf that meets a 0: inf * 0 is NaN")
+    yield Case(([0.0, 2.5], [1.5, -math.inf]), "a 0 and -inf that do not meet")
+    yield Case(([2.5, 0.0], [1.5, math.nan]), "a 0 that meets NaN: 0 * NaN is NaN")
 
 
 DOT = Task(
@@ -216,7 +218,6 @@ DOT = Task(
     reference=dot,
     comparison=close(rtol=1e-12, atol=1e-12),
     rules=OWN_LOOPS,
-    counts=CountsOperations(multiplications=lambda row, col: len(row)),
     lookalikes={
         "Only the last pair is in the result: add to the total (+=) instead of replacing it.": (
             lambda row, col: row[-1] * col[-1] if len(row) > 1 else None
@@ -262,8 +263,8 @@ def _sparse(rng: np.random.Generator) -> Iterator[Case]:
     ):
         yield Case((_entries(rng, M, K, filled), rows(rng, K, N, 2)), f"{M} x {K}, {filled} entries a row")
     yield Case(([], rows(rng, 3, 2)), "no rows")
-    twice = [[(1, 2.0), (0, 1.5), (1, 0.25)], []]
-    yield Case((twice, rows(rng, 2, 3, 2)), "two entries at one place count both; the second row is empty")
+    again = [[(1, 2.0), (0, 1.5), (1, 0.25), (1, -1.5)], []]
+    yield Case((again, rows(rng, 2, 3, 2)), "three entries at one place all count; the second row is empty")
     B = [[math.inf, math.nan], *rows(rng, 2, 2, 2)]
     yield Case(([[(2, 1.5)], [(0, 0.0)]], B), "inf and NaN in B: they matter only where A has an entry")
     M, K, N = sizes(rng, 10, 25)

@@ -35,7 +35,7 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("linear", 3)], 5, 2), "5 frames of 2 numbers, a linear layer")
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
     yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
-    alone = ["linear", "conv", "groups", "own channel", "attention", "silu", "add"]
+    alone = ["linear", "conv", "groups", "own channel", "attention", "silu", "add", "layer_norm"]
     chains = [rng.permutation([*alone, "linear", "attention"]) for _ in range(4)]
     for kinds in (*([kind] for kind in alone), *chains):
         T, width = int(rng.integers(90, 300)), 8 * int(rng.integers(2, 65))
@@ -55,6 +55,7 @@ def _layer(rng: np.random.Generator, kind: str, d: int) -> tuple:
         "own channel": ("conv", d, kernel, d),
         "attention": ("attention", parts),
         "add": ("add", parts),
+        "layer_norm": ("layer_norm", d, 1e-5, 1),  # as long as a conv
     }.get(kind, (kind,))
 
 
@@ -199,9 +200,10 @@ def addmm(input: Broadcast, A: Rows, B: Rows, beta: float, alpha: float, slip: s
     elif slip == "row":
         added = added[:, 0]
     beta, alpha = {"beta": (1, alpha), "alpha": (beta, 1), "both": (alpha, beta)}.get(slip, (beta, alpha))
-    if slip == "sum":
-        return (alpha * (C + beta * added)).tolist()
-    return (alpha * C + beta * added if beta or slip == "NaN" else alpha * C).tolist()
+    with np.errstate(invalid="ignore"):  # 0 * inf is meant
+        if slip == "sum":
+            return (alpha * (C + beta * added)).tolist()
+        return (alpha * C + beta * added if beta or slip == "NaN" else alpha * C).tolist()
 
 
 def _calls(rng: np.random.Generator) -> Iterator[Case]:
@@ -216,12 +218,15 @@ def _calls(rng: np.random.Generator) -> Iterator[Case]:
         yield _call(rng, form, M, 1, N)
     A, B = pair(rng, 3, 4, 2, decimals=2)
     for beta, said in (
-        (0.0, "beta is 0: a NaN of `input` stays out"),
-        (0.5, "beta is not 0: a NaN comes in"),
+        (0.0, "beta is 0: NaN and inf of `input` stay out"),
+        (0.5, "beta is not 0: NaN and inf come in"),
     ):
-        yield Case(([math.nan, 1.5], A, B, beta, 2.0), said)
+        yield Case(([math.nan, math.inf], A, B, beta, 2.0), said)
+    A, B = pair(rng, 3, 4, 2, decimals=2)
     A[1][2], B[2] = 0.0, [math.inf] * 2
-    yield Case((1.5, A, B, 2.0, -1.5), "0 * inf in the product is NaN")
+    A[2][0], B[0] = math.inf, [0.0] * 2
+    yield Case((1.5, A, B, 2.0, -1.5), "0 * inf in the product is NaN, and so is inf * 0")
+    yield Case((1.5, A, B, 2.0, 0.0), "alpha is 0, but 0 * inf is NaN")
     for form in forms:
         yield _call(rng, form, *sizes(rng, 5, 12), decimals=17)
 
@@ -252,6 +257,11 @@ ADDMM = Task(
         },
         "M rows of one number: the number of row i goes to every column of row i.": "row",
         "With beta = 0 `input` is not looked at: 0 * NaN would be NaN.": "NaN",
+        "With alpha = 0 you leave the product out, but 0 * inf is NaN: only beta has an exception.": (
+            lambda got, input, A, B, beta, alpha: (
+                alpha == 0 and not np.isfinite(B).all() and np.isfinite(got).all()
+            )
+        ),
         "Where is `beta`? It belongs to `input`.": "beta",
         "Where is `alpha`? It belongs to the product.": "alpha",
         "beta and alpha have changed places: beta belongs to `input`, alpha to the product.": {

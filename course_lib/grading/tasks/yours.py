@@ -137,6 +137,10 @@ def _speeds(rng: np.random.Generator) -> Iterator[Case]:
         ridge = peak / gbps * 1.5 * itemsize  # the N at which both roofs are equally high
         N = max(2, int(ridge * rng.choice([rng.uniform(0.5, 0.95), rng.uniform(1.1, 9)])))
         yield Case((gflops, N, itemsize, peak, gbps), f"{gflops} GFLOP/s in numbers of {itemsize} bytes")
+    for itemsize in (4, 8):
+        N, gbps = int(rng.integers(8, 30)), round(float(rng.uniform(5, 20)), 2)
+        gflops = round(float(rng.uniform(1.2, 3)) * gbps * 2 * N / (3 * itemsize), 2)
+        yield Case((gflops, N, itemsize, round(5 * gflops, 1), gbps), "in a cache, faster than memory is")
 
 
 def _own_speed() -> Case:
@@ -155,6 +159,9 @@ READING = _task(
         "Memory may have served all of it: then the share is 0.": lambda got, *speed: got[0] < 0,
         "N^3 multiply-adds are 2 N^3 FLOP, for three N x N matrices.": "half",
         "The lower roof counts: even moved once, matrices take their time.": "peak",
+        "What lies in a cache may be faster than memory allows: then that is below 1.": (
+            lambda got, *speed: got[1] == 1
+        ),
     },
     id="02.yours",
     title="What did the caches carry?",
