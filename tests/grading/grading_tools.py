@@ -18,6 +18,7 @@ ASSIGNMENTS = {
     "07": "07_batched_conformer",
     "08": "08_distributed",
     "10": "10_fp8_hopper_gemm",
+    "C": "C_distributed_training",
 }
 MOST_S = 60.0  # of a call: the first one compiles, and other tests may be running
 #: What the assignment on GPUs hands out above each kernel.

@@ -1,3 +1,599 @@
-"""Tasks of interlude C: one training on many ranks."""
+"""Tasks of interlude C: what is averaged, cut, sent and kept where many ranks train one model."""
 
-TASKS: tuple = ()
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_lib.distributed.collectives import ring_all_reduce
+from course_lib.distributed.wire import Array, Wire
+from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
+from course_lib.grading.language import Language
+from course_lib.grading.stage import OnTheWire, played
+from course_lib.grading.task import Case, Task
+from course_lib.training import data_parallel, pipeline, zero
+
+PLAIN = Language(("math", "numpy", "itertools"))
+WIRE = Language(("math", "numpy"), wire=("send", "receive", "exchange"))
+
+
+# --- C.average: a mean over ranks that have unequally many examples -----------------------------------------
+
+
+def average(wire: Wire, gradient: Array, examples: int, slip: str = "") -> Array:
+    """Return the gradient of the mean over all ranks' examples from that over this rank's own."""
+    if slip == "of ranks":
+        return ring_all_reduce(wire, gradient) / wire.size
+    if slip == "sum":
+        return ring_all_reduce(wire, gradient * examples)
+    return data_parallel.average(wire, [gradient], examples)[0]
+
+
+def _slipped(slip: str) -> Callable[..., bool]:
+    """Return what says whether the ranks' values are those of a slip."""
+    wrong = played(lambda wire, *args: average(wire, *args, slip))
+
+    def fits(got: Any, gradients: list, examples: list) -> bool:
+        values, right = wrong(gradients, examples)[0], played(average)(gradients, examples)[0]
+        return np.allclose(got[0], values) and not np.allclose(values, right)
+
+    return fits
+
+
+def _unequal(rng: np.random.Generator) -> Iterator[Case]:
+    for examples, length, what in (
+        ([16, 16], 5, "equally many"),
+        ([1, 3], 4, "unequally many"),
+        ([7, 0, 5], 11, "rank 1 has no example, and so no gradient: NaN"),
+        ([4], 3, "one rank"),
+        ([2, 9, 4, 30, 1], 240, "five ranks"),
+    ):
+        yield _gradients(rng, examples, length, what)
+    for _ in range(3):
+        ranks = int(rng.integers(3, 9))
+        examples = rng.integers(1, 500, ranks)
+        examples[rng.integers(0, ranks)] = 0
+        yield _gradients(
+            rng, examples.tolist(), int(rng.integers(100, 900)), "drawn, one of them without any"
+        )
+
+
+def _gradients(rng: np.random.Generator, examples: list[int], length: int, what: str) -> Case:
+    gradients = [rng.uniform(1, 9, length) if n else np.full(length, np.nan) for n in examples]
+    return Case((gradients, examples), f"{', '.join(map(str, examples))} examples, {length} numbers: {what}")
+
+
+AVERAGE = Task(
+    id="C.average",
+    title="The mean of unequal parts",
+    cases=_unequal,
+    reference=played(average),
+    comparison=OnTheWire(
+        close(1e-12), "one ring_sum is enough: a number more in it tells how many examples there are"
+    ),
+    rules=(WIRE,),
+    collective=True,
+    lookalikes={
+        "That is the mean of the ranks' means: one example counts as much as a hundred elsewhere.": (
+            _slipped("of ranks")
+        ),
+        "That is the sum over all examples: it has still to be divided by their number, of all ranks.": (
+            _slipped("sum")
+        ),
+        "A rank without examples has NaN for a gradient, and 0 times NaN is NaN.": (
+            lambda got, gradients, examples: 0 in examples and np.isnan(got[0]).all()
+        ),
+    },
+    hints=(
+        "A rank's gradient is the mean over its own examples. What is the sum over them? And what do all "
+        "ranks need to know beside the sum of these sums?",
+        "Add up examples * gradient over the ranks, and the numbers of examples, too: both in one array, so "
+        "that it is one ring_sum. A rank without examples adds zeros, whatever its gradient is.",
+        "total = ring_sum(wire, np.append(examples * gradient, examples)), or zeros where there are none; "
+        "then total[:-1] / total[-1].",
+    ),
+)
+
+
+# --- C.tensor: an MLP whose matrices are cut, forward and backward ------------------------------------------
+
+
+def mlp(wire: Wire, x: Array, A: Array, B: Array, dy: Array, slip: str = "") -> tuple[Array, ...]:
+    """Return all of y = relu(x A) B and of dx, and this rank's columns of dA and rows of dB."""
+    before = x @ A
+    hidden = np.maximum(before, 0)
+    after = dy @ B.T * (1 if slip == "no mask" else before > 0)
+    y, dx = hidden @ B, after @ A.T
+    sums = (y, dx) if slip == "no sum" else (y, ring_all_reduce(wire, dx)) if slip == "no y" else ()
+    y, dx = sums or (ring_all_reduce(wire, y), dx if slip == "no dx" else ring_all_reduce(wire, dx))
+    return y, dx, x.T @ after, hidden.T @ dy
+
+
+def _cut(slip: str) -> Callable[..., bool]:
+    """Return what says whether rank 0 has what a slip gives."""
+    wrong = played(lambda wire, *args: mlp(wire, *args, slip))
+    return lambda got, *args: all(map(np.allclose, got[0][0], wrong(*args)[0][0]))
+
+
+def _layers(rng: np.random.Generator) -> Iterator[Case]:
+    sizes = [(1, 3, 4, 5), (2, 4, 6, 8), (3, 5, 3, 7), (4, 2, 9, 8), (5, 3, 4, 3)]
+    sizes += [(int(rng.integers(2, 7)), *(int(n) for n in rng.integers(4, 30, 3))) for _ in range(3)]
+    for ranks, batch, width, hidden in sizes:
+        x, dy = rng.uniform(-2, 2, (2, batch, width))
+        A, B = rng.uniform(-2, 2, (width, hidden)), rng.uniform(-2, 2, (hidden, width))
+        parts = np.array_split(np.arange(hidden), ranks)
+        label = f"{batch} examples, {width} x {hidden} x {width} on {ranks} rank{'s' * (ranks > 1)}"
+        rows = [B[part] for part in parts]
+        columns = [A[:, part].copy() for part in parts]
+        yield Case(([x.copy() for _ in parts], columns, rows, [dy.copy() for _ in parts]), label)
+
+
+TENSOR = Task(
+    id="C.tensor",
+    title="A layer cut in two",
+    difficulty=4,
+    minutes=20,
+    cases=_layers,
+    reference=played(mlp),
+    comparison=OnTheWire(
+        close(1e-10, 1e-10, parts=("y", "dx", "dA", "dB")),
+        "two sums are enough: one of y's summands, one of dx's; dA and dB are this rank's own",
+    ),
+    rules=(WIRE,),
+    collective=True,
+    lookalikes={
+        "Nothing was added up: a rank's own product is a summand of y, and so it is with dx.": _cut("no sum"),
+        "y is this rank's summand alone: the others' hidden columns have theirs.": _cut("no y"),
+        "dx is this rank's summand alone: x went into the columns of all ranks.": _cut("no dx"),
+        "Where x A is not above 0, relu lets no derivative through.": _cut("no mask"),
+    },
+    hints=(
+        "Which of the four need something from other ranks? Look at the shapes: which of them has `hidden` "
+        "in it, of which this rank has a part?",
+        "Columns of A give columns of x A, and relu needs no others. Each rank's product with its rows of B "
+        "is a summand of y. Backward: dy goes to all rows of B, each rank's part of the derivative through A "
+        "gives a summand of dx.",
+        "h = x @ A; a = np.maximum(h, 0); y = ring_sum(wire, a @ B); dh = (dy @ B.T) * (h > 0); "
+        "dx = ring_sum(wire, dh @ A.T); dA = x.T @ dh; dB = a.T @ dy.",
+    ),
+)
+
+
+# --- C.schedule: one forward, one backward ------------------------------------------------------------------
+
+Order = list[list[tuple[str, int]]]
+
+
+def orders(stages: int, micro: int) -> Order:
+    """Return for each stage its tasks ("F" or "B", micro-batch) in order."""
+    return pipeline.one_forward_one_backward(stages, micro)
+
+
+@dataclass(frozen=True)
+class InTime:
+    """Accepts any order that ends as early as can be while no stage keeps more than it must."""
+
+    def compare(self, got: Any, want: Order, args: tuple) -> Mismatch | None:
+        """Return None if the order, simulated, is as good as `want`."""
+        if type(got) is not list or len(got) != len(want) or not all(map(_are_tasks, got)):
+            said = f"Your function returned {describe(got)}, but a list of {len(want)} lists of pairs like"
+            return Mismatch((f"{said} ('F', 0) is needed, one for each stage.",), form=True)
+        order = [[(kind, int(m)) for kind, m in tasks] for tasks in got]
+        try:
+            mine, best = pipeline.timeline(order), pipeline.timeline(want)
+        except ValueError as problem:
+            return Mismatch((str(problem),))
+        if mine.seconds > best.seconds + 1e-9:
+            said = f"Your last task ends at {mine.seconds:g}, but {best.seconds:g} is possible"
+            return Mismatch((f"{said}, if forward takes 1 and backward 2.",))
+        for stage, (kept, least) in enumerate(
+            zip(pipeline.most_kept(order), pipeline.most_kept(want), strict=True)
+        ):
+            if kept > least:
+                said = (
+                    f"Stage {stage} keeps activations of {kept} micro-batches at a time; {least} are enough"
+                )
+                return Mismatch((f"It ends in time. {said}.",))
+        return None
+
+
+def _are_tasks(tasks: Any) -> bool:
+    """Whether this is a list of pairs of "F" or "B" and a whole number."""
+    return type(tasks) is list and all(
+        type(one) in (tuple, list)
+        and len(one) == 2
+        and type(one[0]) is str
+        and is_number(one[1])
+        and one[1] == int(one[1])
+        for one in tasks
+    )
+
+
+def _pipelines(rng: np.random.Generator) -> Iterator[Case]:
+    sizes = [(1, 3), (2, 1), (2, 4), (4, 4), (4, 8), (5, 3), (3, 11)]
+    sizes += [
+        tuple(int(n) for n in rng.integers((3, 9), (9, 25))),
+        tuple(int(n) for n in rng.integers(4, 12, 2)),
+    ]
+    for stages, micro in sizes:
+        yield Case((stages, micro), f"{stages} stages, {micro} micro-batches")
+
+
+SCHEDULE = Task(
+    id="C.schedule",
+    title="One forward, one backward",
+    difficulty=4,
+    minutes=20,
+    cases=_pipelines,
+    reference=orders,
+    comparison=InTime(),
+    rules=(PLAIN,),
+    lookalikes={
+        "That is GPipe: nobody goes backward before all have gone forward, so all activations are kept.": (
+            lambda got, stages, micro: got == pipeline.gpipe(stages, micro)
+        ),
+        "One micro-batch goes all the way before the next one begins: one stage works at a time.": (
+            lambda got, stages, micro: (
+                got == [[(kind, m) for m in range(micro) for kind in "FB"] for _ in range(stages)]
+            )
+        ),
+    },
+    hints=(
+        "When can the last stage go backward with micro-batch 0? How many micro-batches has the stage before "
+        "it sent on until the derivative of 0 comes back?",
+        "Stage s first goes forward stages − 1 − s times (at most micro times). Then it goes forward and "
+        "backward in turns, as long as there is something to go forward with; then backward alone.",
+        'ahead = min(stages - 1 - s, micro); tasks = [("F", m) for m in range(ahead)]; then for each m: '
+        '("F", m + ahead) if m + ahead < micro, and ("B", m).',
+    ),
+)
+
+
+# --- C.stale: how old a gradient is when it comes -----------------------------------------------------------
+
+Event = tuple[int, str]  # worker, "fetch" or "bring"
+
+
+def stale(log: list[Event], slip: str = "") -> tuple[list[int], int]:
+    """Return how stale each update was, and the worker whose updates were the stalest on average."""
+    version, fetched, ages, of_worker = 0, {}, [], {}
+    for worker, what in log:
+        if what == "fetch":
+            if slip != "first fetch" or worker not in fetched:
+                fetched[worker] = version
+            continue
+        age = version - fetched[worker] + (slip == "itself")
+        if slip == "first fetch":
+            del fetched[worker]
+        version += 1
+        ages.append(age)
+        of_worker.setdefault(worker, []).append(age)
+    add = sum if slip == "total" else max if slip == "worst" else lambda ages: sum(ages) / len(ages)
+    return ages, max(sorted(of_worker), key=lambda worker: add(of_worker[worker]))
+
+
+def _logs(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case(([(0, "fetch"), (0, "bring"), (0, "fetch"), (0, "bring")],), "one worker: never stale")
+    turns = [(worker, what) for what in ("fetch", "bring") for worker in (2, 0, 1)]
+    yield Case((turns * 2,), "three workers, all fetch and then all bring, twice")
+    again = [(0, "fetch"), (1, "fetch"), (1, "bring"), (0, "fetch"), (1, "fetch"), (0, "bring"), (1, "bring")]
+    yield Case((again,), "worker 0 fetches once more before it brings anything")
+    for workers, updates, late in ((3, 40, 2), (5, 90, 4), (8, 150, 8)):
+        yield Case((_log(rng, workers, updates, late),), f"{workers} workers, {updates} updates")
+
+
+def _log(rng: np.random.Generator, workers: int, updates: int, late: float) -> list[Event]:
+    """Return what happens when workers are unequally fast; now and then one fetches once more meanwhile."""
+    seconds = rng.uniform(1, 1 + late, workers)
+    events, names = [], rng.permutation(3 * workers)[:workers].tolist()
+    for worker, each in zip(names, seconds, strict=True):
+        now = float(rng.uniform(0, each))
+        for _ in range(updates):
+            events.append((now, worker, "fetch"))
+            if rng.uniform() < 0.2:
+                events.append((now + each * rng.uniform(0.1, 0.9), worker, "fetch"))
+            now += each * rng.uniform(0.9, 1.1)
+            events.append((now - 1e-9, worker, "bring"))
+    log = [(int(worker), what) for _, worker, what in sorted(events)]
+    ends = [at for at, (_, what) in enumerate(log) if what == "bring"]
+    return log[: ends[updates - 1] + 1]
+
+
+STALE = Task(
+    id="C.stale",
+    title="How old is a gradient?",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    cases=_logs,
+    reference=stale,
+    comparison=exact(parts=("staleness", "the stalest worker")),
+    rules=(PLAIN,),
+    lookalikes={
+        "An update does not make itself stale: only those count that came in between.": "itself",
+        "A worker that fetches once more computes with newer weights: its last fetch counts.": "first fetch",
+        "The ages are right. On average, not in sum: who brings often is not stale for that.": "total",
+        "The ages are right. On average, not at worst.": "worst",
+    },
+    hints=(
+        "What has the server to remember of a worker that fetches, so that it can tell later how old the "
+        "gradient is that it brings?",
+        "Number the weights: each update makes the next version. A gradient is as stale as there are "
+        "versions between the one that was fetched and the present one.",
+        "fetch: fetched[worker] = version; bring: ages.append(version - fetched[worker]), then version += 1.",
+    ),
+)
+
+
+# --- C.feedback: the largest entries, and what is owed ------------------------------------------------------
+
+
+def feedback(gradients: Array, k: int, slip: str = "") -> tuple[Array, Array]:
+    """Return what is sent of gradients (steps, n), zeros elsewhere, and what is owed at the end (n,)."""
+    owed, sent = np.zeros(gradients.shape[1]), np.zeros_like(gradients)
+    for step, gradient in enumerate(gradients):
+        wanted = gradient if slip == "forgets" else gradient + owed
+        order = np.argsort(wanted if slip == "signed" else -np.abs(wanted), kind="stable")
+        places = (order[::-1] if slip == "signed" else order)[:k]
+        sent[step, places] = wanted[places]
+        owed = (owed if slip == "forgets" else 0) + wanted - sent[step]
+        owed = sent[step] if slip == "sent" else gradient - sent[step] if slip == "last" else owed
+    return sent, owed
+
+
+def _steps(rng: np.random.Generator) -> Iterator[Case]:
+    for steps, n, k, what in (
+        (1, 5, 2, "one step"),
+        (3, 4, 1, "one entry a step"),
+        (6, 7, 3, "six steps"),
+        (4, 6, 6, "all entries: nothing is owed"),
+        (3, 4, 9, "more than there are"),
+        (12, 1, 1, "one number"),
+    ):
+        yield Case((rng.normal(size=(steps, n)), k), f"{k} of {n} numbers, {steps} steps: {what}")
+    constant = np.tile(rng.uniform(0.5, 2.0, 9) * rng.choice((-1, 1), 9), (40, 1))
+    yield Case(
+        (constant + 0.01 * rng.normal(size=(40, 9)), 2),
+        "nearly the same gradient 40 times: each has its turn",
+    )
+    for _ in range(2):
+        steps, n = (int(m) for m in rng.integers(20, 60, 2))
+        yield Case(
+            (rng.normal(size=(steps, n)), int(rng.integers(2, n // 3))), f"{steps} steps of {n} numbers"
+        )
+
+
+FEEDBACK = Task(
+    id="C.feedback",
+    title="What was not sent",
+    cases=_steps,
+    reference=feedback,
+    comparison=close(1e-9, 1e-12, parts=("what is sent", "what is owed")),
+    rules=(PLAIN,),
+    lookalikes={
+        "What was not sent is forgotten: it belongs to the next gradient; send of their sum.": ("forgets"),
+        "The largest in size are to be sent, not those that are the most above zero.": "signed",
+        "You add what was sent once more; what was not sent is owed.": "sent",
+        "Only what the last step left is owed, but what was owed before and still not sent is, too.": "last",
+    },
+    hints=(
+        "A small entry is never among the largest. How does it get its turn after all?",
+        "In each step: wanted = gradient + owed. The k entries of wanted with the largest size are sent; the "
+        "others are what is owed now.",
+        "places = np.argsort(-np.abs(wanted))[:k]; sent[step, places] = wanted[places]; "
+        "owed = wanted - sent[step].",
+    ),
+)
+
+
+# --- C.memory: how many GPUs, and which stage of ZeRO -------------------------------------------------------
+
+
+def fits(parameters: int, activations: int, memory: int, most: int, slip: str = "") -> tuple[int, int]:
+    """Return the smallest number of ranks with which it fits, and the lowest stage then, else (0, 0)."""
+    for ranks in range(1, most + 1):
+        for stage in (3, 2, 1, 0) if slip == "highest" else (0, 1, 2, 3):
+            kept = zero.kept(
+                parameters, 1 if slip == "alone" else ranks, stage, mixed=slip != "float32"
+            ).total
+            shared = activations / ranks if slip == "shared" and stage else activations
+            if kept + shared * (slip != "no activations") <= memory:
+                return ranks, stage
+    return 0, 0
+
+
+def _budgets(rng: np.random.Generator) -> Iterator[Case]:
+    giga = 10**9
+    for parameters, activations, memory, most, what in (
+        (2 * giga, 8 * giga, 40 * giga, 64, "it fits on one: nothing need be cut"),
+        (2 * giga, 8 * giga, 39 * giga, 64, "on one it does not fit by a little"),
+        (4 * giga, 2 * giga, 50 * giga, 8, "two GPUs"),
+        (7 * giga + giga // 2, 10 * giga, 80 * giga, 64, "7.5 billion parameters on 80 GB"),
+        (70 * giga, 20 * giga, 80 * giga, 16, "too few GPUs"),
+        (10**6, 81 * giga, 80 * giga, 1000, "activations alone are too much"),
+        (175 * giga, 15 * giga, 80 * giga, 4096, "175 billion parameters"),
+        (1000, 0, 16000, 4, "to the last byte"),
+    ):
+        yield Case((parameters, activations, memory, most), what)
+    for times in (1.2, 10.3, 9.4, 8.5, 5.5, 3.1, 0.9):
+        parameters, activations = int(rng.integers(10**8, 10**11)), int(rng.integers(10**8, 3 * 10**10))
+        memory = activations + int(parameters * times * rng.uniform(0.97, 1.03))
+        yield Case((parameters, activations, memory, int(rng.integers(20, 400))), "drawn")
+
+
+MEMORY = Task(
+    id="C.memory",
+    title="How many GPUs are enough?",
+    points=2,
+    difficulty=2,
+    cases=_budgets,
+    reference=fits,
+    comparison=exact(parts=("ranks", "stage")),
+    rules=(PLAIN,),
+    lookalikes={
+        "Of the stages that fit on so many ranks the lowest is wanted: it sends the least.": "highest",
+        "Activations need their place, too, on every rank.": "no activations",
+        "Activations are each rank's own, whatever the stage.": "shared",
+        "In mixed precision a parameter has 2 bytes, its gradient 2, its states 12.": "float32",
+    },
+    hints=(
+        "What of the 2 + 2 + 12 bytes of a parameter does a rank keep whole in each stage, and what is "
+        "divided by the number of ranks?",
+        "Stage 1 divides the 12, stage 2 the 12 and the gradient's 2, stage 3 all 16. Try 1, 2, 3 … ranks, "
+        "and for each the stages from 0 on.",
+        "whole = (16, 4, 2, 0)[stage]; whole * parameters + (16 - whole) * parameters / ranks + activations "
+        "<= memory.",
+    ),
+)
+
+
+# --- C.accumulate: gradients of micro-batches ---------------------------------------------------------------
+
+
+def accumulated(batches: list, w: Array, rate: float, slip: str = "") -> Array:
+    """Return the weights after each step, (steps, n): a step adds up its micro-batches' gradients."""
+    kept, total, count = [], np.zeros_like(w), 0
+    for micro_batches in batches:
+        if slip not in ("carried", "broken"):
+            total, count = np.zeros_like(w), 0
+        for x, y in micro_batches:
+            own = 2 * x.T @ (x @ w - y)
+            total = total + (own / max(1, len(x)) if slip in ("of means", "broken") else own)
+            count += len(x)
+        if slip in ("of means", "broken"):
+            count = len(micro_batches)
+        w = w - rate * total / (1 if slip == "sum" else count)
+        kept.append(w)
+    return np.array(kept)
+
+
+def _batches(rng: np.random.Generator) -> Iterator[Case]:
+    sizes = [[[4, 4]], [[4, 4], [4, 4], [4, 4]], [[5, 2], [1, 6, 3]], [[3, 0, 4], [7], [2, 2, 2, 1]]]
+    sizes += [[rng.integers(1, 12, int(rng.integers(1, 6))).tolist() for _ in range(int(rng.integers(3, 7)))]]
+    for steps in sizes:
+        n = int(rng.integers(2, 6))
+        given = [[(rng.normal(size=(size, n)), rng.normal(size=size)) for size in step] for step in steps]
+        yield Case(
+            (given, rng.normal(size=n), 0.05), f"micro-batches of {' | '.join(map(str, steps))} examples"
+        )
+
+
+ACCUMULATE = Task(
+    id="C.accumulate",
+    title="One large batch in parts",
+    points=2,
+    cases=_batches,
+    reference=accumulated,
+    comparison=close(1e-9, 1e-12),
+    rules=(PLAIN,),
+    lookalikes={
+        "The gradient of the step before is still in the sum: each step begins with nothing.": "carried",
+        "A micro-batch of one example counts as much as one of six: that is the mean of means.": "of means",
+        "That is as `broken` does: what does a step leave behind, and what of unequal micro-batches?": (
+            "broken"
+        ),
+        "The sum of all examples' gradients has still to be divided by their number.": "sum",
+    },
+    hints=(
+        "Run `broken` on two steps of one micro-batch each, then on one step of two unequal ones. Which "
+        "weights would one large batch give?",
+        "A step's gradient is the sum over all its examples, divided by their number. Where must sum and "
+        "number begin at zero?",
+        "Inside the outer loop: total, n = np.zeros_like(w), 0; for each micro-batch total = total + "
+        "2 * x.T @ (x @ w - y); n += len(x); then w = w - rate * total / n.",
+    ),
+)
+
+
+# --- C.mesh: data x tensor x pipeline -----------------------------------------------------------------------
+
+Mesh = tuple[int, int, int, float]
+
+
+def mesh(
+    ranks: int,
+    island: int,
+    layers: int,
+    batch: int,
+    model_gb: float,
+    memory_gb: float,
+    compute_s: float,
+    layer_s: float,
+    gradient_s: float,
+    slip: str = "",
+) -> Mesh:
+    """Return (data, tensor, pipeline, seconds) of the fastest mesh that fits, zeros if none does."""
+    found = []
+    for tensor in range(1, (ranks if slip == "beyond" else min(island, ranks)) + 1):
+        for stages in range(1, min(layers, ranks) + 1):
+            data, rest = divmod(ranks, tensor * stages)
+            if rest or layers % stages or batch % max(1, data):
+                continue
+            if model_gb / (tensor * stages) > memory_gb and slip != "no memory":
+                continue
+            turn = compute_s / (tensor * stages) + layers / stages * layer_s * (tensor - 1) / tensor
+            turns = batch // data + (0 if slip == "no bubble" else stages - 1)
+            gradients = (
+                gradient_s * model_gb / (1 if slip == "whole" else tensor * stages) * (data - 1) / data
+            )
+            found.append((turns * turn + gradients, tensor, stages, data))
+    seconds, tensor, stages, data = min(found, default=(0.0, 0, 0, 0))
+    return data, tensor, stages, seconds
+
+
+def _clusters(rng: np.random.Generator) -> Iterator[Case]:
+    for args, what in (
+        ((1, 8, 12, 16, 2.0, 80.0, 0.5, 0.001, 0.02), "one GPU"),
+        ((8, 8, 12, 64, 2.0, 80.0, 0.5, 0.003, 0.02), "a small model on one island"),
+        ((8, 8, 12, 64, 200.0, 80.0, 3.0, 0.003, 0.02), "it does not fit on one GPU"),
+        ((64, 8, 48, 64, 2000.0, 80.0, 30.0, 0.01, 0.02), "a large model"),
+        (
+            (64, 4, 10, 64, 2000.0, 80.0, 30.0, 0.01, 0.02),
+            "only layers that divide, only tensor within an island",
+        ),
+        ((6, 4, 9, 12, 30.0, 20.0, 2.0, 0.02, 0.1), "six GPUs, nine layers"),
+        ((16, 8, 24, 16, 4000.0, 80.0, 9.0, 0.01, 0.02), "nothing fits"),
+        ((256, 8, 24, 256, 1.0, 80.0, 0.2, 0.0001, 5.0), "a slow network"),
+    ):
+        yield Case(args, f"{args[0]} GPUs: {what}")
+    drawn = 0
+    while drawn < 6:
+        ranks, batch = int(2 ** rng.integers(3, 9)), int(2 ** rng.integers(6, 10))
+        layers, model = int(12 * rng.integers(1, 9)), float(rng.uniform(5, 1500))
+        times = rng.uniform(1, 40), rng.uniform(0.0005, 0.02), rng.uniform(0.005, 0.3)
+        args = (ranks, 8, layers, batch, round(model, 1), 80.0, *(round(float(s), 5) for s in times))
+        if mesh(*args)[0]:
+            drawn += 1
+            yield Case(args, f"{ranks} GPUs, {layers} layers, drawn")
+
+
+MESH = Task(
+    id="C.mesh",
+    title="Which mesh?",
+    difficulty=4,
+    minutes=20,
+    cases=_clusters,
+    reference=mesh,
+    comparison=close(1e-9, parts=("data", "tensor", "pipeline", "seconds")),
+    rules=(PLAIN,),
+    lookalikes={
+        "More ranks share a layer than an island has: its all-reduces would cross the network.": "beyond",
+        "That mesh does not fit: a rank has model_gb / (tensor * pipeline).": "no memory",
+        "The pipeline has to fill and to empty: p − 1 turns more than micro-batches.": "no bubble",
+        "A rank has gradients of its own part of the model: model_gb / (tensor * pipeline).": "whole",
+    },
+    hints=(
+        "How many meshes are there at all, with 64 GPUs? Few enough to try each of them.",
+        "Two loops, over tensor (at most the island) and pipeline (at most the layers); data follows. Leave "
+        "out what does not divide and what does not fit, and keep the least time.",
+        "turn = compute_s / (t * p) + layers / p * layer_s * (t - 1) / t; the step is (batch // d + p - 1) "
+        "* turn + gradient_s * model_gb / (t * p) * (d - 1) / d; min over all of (seconds, t, p, d).",
+    ),
+)
+
+
+#: In the order of the chapter.
+TASKS = (AVERAGE, ACCUMULATE, STALE, MEMORY, TENSOR, SCHEDULE, FEEDBACK, MESH)
