@@ -451,11 +451,12 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         (4, 3, (2, 3), 8.0, "a checksum of a row"),
         (2, 5, (2, 5), 1.0, "the corner: the sum of all"),
         (5, 2, (0, 0), 2.0**-10, "a small difference, but more than rounding"),
-        (30, 30, (3, 4), 2e-5, "a small difference beside large sums"),
+        (30, 30, (3, 4), 3e-6, "a small difference beside large sums"),
         (4, 3, (4, 1), 1e300, "1e300 as a checksum of a column"),
         (4, 3, (4, 1), math.nan, "NaN as a checksum of a column"),
         (4, 3, (2, 3), math.inf, "inf as a checksum of a row"),
         (4, 3, (4, 3), math.nan, "NaN in the corner"),
+        (4, 4, (2, 1), 2.0**33, "the exponent was hit: 2^33, and of the number's own digits few are left"),
         (4, 4, (0, 2), -1e300, "the exponent was hit: -1e300"),
         (4, 4, (3, 1), 1e300, "the exponent was hit: 1e300 instead of a number near 1"),
         (4, 4, (1, 3), math.inf, "the exponent was hit: inf"),
@@ -469,6 +470,8 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         M, N = (int(n) for n in rng.integers(5, 40, 2))
         at = int(rng.integers(0, M)), int(rng.integers(0, N))
         yield Case((_checked(rng, M, N, at, float(rng.uniform(0.1, 9.0))),), f"a product of {M} x {N}")
+        wrong = float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.integers(33, 900))
+        yield Case((_checked(rng, M, N, at, wrong),), f"a product of {M} x {N}, an exponent was hit")
 
 
 ABFT = Task(
