@@ -389,6 +389,11 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(
         (before, slower), "addmm is called three times as often; another op is 20 % slower for each call"
     )
+    new = ("cat", calls, 9e3, 9e3)  # in the midst of the names, before the op that has become slow
+    for name in ("silu", "native_layer_norm"):
+        before, after = _pair(rng, name, 1, "one op").args
+        yield Case((before, [*after, new]), "an op that was not there before, in the midst of the names")
+        yield Case(([new, *before], after), "an op that has gone, in the midst of the names")
 
 
 def _scaled(rows: list[Called], op: str, calls: int, time: float) -> list[Called]:

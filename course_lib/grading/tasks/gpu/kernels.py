@@ -244,7 +244,12 @@ def shapes(rng: np.random.Generator) -> Iterator[Case]:
 
 def steps(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
     """Return how many pairs of tiles 16 x 16 all blocks together multiply."""
-    return pieces(A.shape[0], SIDE) * pieces(A.shape[1], SIDE) * pieces(B.shape[1], SIDE)
+    return pieces(A.shape[1], SIDE) * blocks(A, B, C)
+
+
+def blocks(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
+    """Return how many blocks there are."""
+    return pieces(A.shape[0], SIDE) * pieces(B.shape[1], SIDE)
 
 
 #: The product's sectors: each step brings 16 rows of a tile of A and 16 of one of B.
@@ -257,13 +262,16 @@ READS = TotalSectors(
 #: first, and loads two numbers for each of 16 k: 8 * (4 + 32). A thread that multiplies for others
 #: takes far more.
 TILED_REQUESTS = SIDE * SIDE // WARP * (2 * 2 + 2 * SIDE)
+#: Of a block that writes zeros before its first step, into each place of both tiles; K may be 0.
+ZEROS = 2 * SIDE * SIDE // WARP
 MATMUL_LIMITS = (
     SectorsPerRequest(REQUEST),
     READS,
     WavefrontsPerRequest(1),
     SharedRequests(
-        lambda A, B, C: TILED_REQUESTS * steps(A, B, C),
-        f"{TILED_REQUESTS} for each step of a block, if every thread adds up its own element of C",
+        lambda A, B, C: TILED_REQUESTS * steps(A, B, C) + ZEROS * blocks(A, B, C),
+        f"{TILED_REQUESTS} for each step of a block and {ZEROS} besides, if every thread adds up its own "
+        "element of C",
     ),
     BusiestWarp(
         lambda A, B, C: 48 * pieces(A.shape[1], SIDE) + 4,
@@ -328,9 +336,10 @@ def most_requests(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
     In each step a warp (of four) stores 2 + 2 times to fill the tiles, or twice as often if it writes zeros
     first, and then loads, for each of 16 k, one number of B and two of A: 4 * (8 + 16 * 3) = 224 for 4 * 32
     FMA instructions. Without the register it loads four numbers for two FMAs: 272 and more. A number that
-    comes from another lane by a shuffle counts as one that is loaded.
+    comes from another lane by a shuffle counts as one that is loaded. Zeros before the first step are 16.
     """
-    return WARPS * (2 * 2 * SIDE // THREAD_ROWS + SIDE * 3) * steps(A, B, C)
+    in_a_step = WARPS * (2 * 2 * SIDE // THREAD_ROWS + SIDE * 3)
+    return in_a_step * steps(A, B, C) + ZEROS * blocks(A, B, C)
 
 
 TWO_ROWS_LIMITS = (
@@ -342,7 +351,7 @@ TWO_ROWS_LIMITS = (
         "for two FMAs three loads (or shuffles), two of A's tile and one of B's",
     ),
     BusiestWarp(
-        lambda A, B, C: 72 * pieces(A.shape[1], SIDE) + 4,
+        lambda A, B, C: 72 * pieces(A.shape[1], SIDE) + 6,
         "56 for each step do, if all four warps of a block fill the tiles and multiply",
     ),
 )
@@ -412,6 +421,9 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     deep = _spread(rng, 5, 70)
     deep[np.arange(5), rng.permutation(70)[:5]] -= np.float32(5000)
     yield Case((deep, unwritten(5, 70)), "X 5 x 70, one number of each row far below")
+    depths = np.array([[3e2], [3e3], [3e4], [3e6], [3e10], [3e20]], np.float32)  # no -1e9 is low enough
+    low = _spread(rng, 6, 40) - depths
+    yield Case((low, unwritten(6, 40)), "X 6 x 40, each row lower than the one before")
     masked = _spread(rng, 5, 40)
     masked[rng.random((5, 40)) < 0.5] = -np.inf
     masked[:, 7] = 1  # something is left in every row

@@ -56,6 +56,8 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((31, -1, 4), "float32 side by side, backwards")
     yield Case((0, 9, 4), "a column of a matrix with 9 columns")
     yield Case((2, 1000, 8), "a column of a matrix with 1000 columns of float64")
+    yield Case((310, -9, 4), "a column of a matrix with 9 columns, from below")
+    yield Case((100, -3, 4), "one float32 of three, backwards")
     yield Case((1, 3, 1), "one byte of three, from within a sector")
     yield Case((20, 1, 1), "bytes side by side")
     yield Case((7, 5, 2), "one float16 of five")
@@ -198,6 +200,8 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
         for i, j in ((M // 2, min(1, N - 1)), (0, 0), (-1, -1)):  # it may be a row's first, second or last
             X[i, j] = -rng.uniform(0.5, 1)
         yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads: {said}")
+    deep = np.float32(1e10) * (numbers(rng, 5, 40) - np.float32(6))  # nor at -1000, nor at -1e9
+    yield Case((deep, unwritten(5, 40)), "X 5 x 40, two blocks of 64 threads: every number far below 0")
 
 
 #: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
@@ -230,6 +234,8 @@ BARRIER = Task(
         limits=BARRIER_LIMITS,
     ),
     lookalikes={
+        "Every number is far below 0 here. Does the largest begin at a number that is none of the row's? It "
+        "must begin with one of them, or at -inf.": lambda got, X, Y: X.max() < -1e9,
         "That is X itself: the largest of each row is not taken off.": lambda X, Y: X,
         "You take off the row's first number: is the largest looked for behind it?": (
             lambda X, Y: X - X[:, :1]
