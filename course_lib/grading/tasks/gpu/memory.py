@@ -200,6 +200,10 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
         for i, j in ((M // 2, min(1, N - 1)), (0, 0), (-1, -1)):  # it may be a row's first, second or last
             X[i, j] = -rng.uniform(0.5, 1)
         yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads: {said}")
+    # 195 rows for a block: its shared memory has room for 192, so that no row has a place of its own
+    yield Case(
+        (numbers(rng, 390, 3) - np.float32(6), unwritten(390, 3)), "X 390 x 3, many rows for each block"
+    )
     deep = np.float32(1e10) * (numbers(rng, 5, 40) - np.float32(6))  # nor at -1000, nor at -1e9
     yield Case((deep, unwritten(5, 40)), "X 5 x 40, two blocks of 64 threads: every number far below 0")
 
@@ -265,7 +269,7 @@ def coalesced(alpha: float, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for n in (1000, 1, 127, 128, 129, 1024, int(rng.integers(1500, 2500))):
+    for n in (1000, 1, 127, 128, 129, 1024, int(rng.integers(1500, 2500)), 10_000):
         args = (float(rng.uniform(2, 3)), numbers(rng, n), numbers(rng, n), unwritten(n))
         yield Case(args, f"{n} numbers, two blocks of 64 threads")
 
