@@ -14,22 +14,30 @@ import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
 
 from course_lib.grading.program import (
     Program,
-    at,
-    bindings,
     bound_by,
     defaults,
     functions_in_full,
     has_one_argument,
-    home,
     is_plain_format,
-    is_written_out,
-    names_of,
     read_program,
     single_value,
+)
+from course_lib.grading.top_of_text import (
+    CALLED,
+    FUNCTION,
+    INSTEAD,
+    KERNEL_ROLE,
+    LOCAL,
+    METHOD,
+    NOBODYS,
+    PARAMETER,
+    UNREADABLE,
+    Meaning,
+    Refused,
+    TopOfText,
 )
 from course_lib.grading.vocabulary import (
     ARRAY_DATA,
@@ -67,32 +75,12 @@ from course_lib.grading.vocabulary import (
     words,
 )
 
-UNREADABLE = "code that cannot be read is not accepted"
 EVERY_CALL = "every call must do all of its work, so make it inside of the function"
 A_TUPLE = "make it inside of the function, or write it as a tuple (of tuples), which cannot change"
 BY_NAME = "call functions where they are needed, by their own names"
-PARTS_OF_TEXT = "an answer is imports, constants and functions with `def`"
-KERNEL_ROLE = "an answer here is imports, numbers and functions with @cuda.jit"
-LONGEST_NAME = 100
 #: What einsum reads.
 SUBSCRIPTS = re.compile(r"[A-Za-z,.\-> ]*")
 
-#: What is not in the language, by the kind of node: its name, and what to write instead.
-INSTEAD = {
-    "ClassDef": ("a class", "write functions with `def`; a tuple or a dict keeps things together"),
-    "AsyncFunctionDef": ("an async function", "write a plain `def`"),
-    "Await": ("await", "write a plain `def`"),
-    "Yield": ("yield (a generator)", "put the values into a list and return that"),
-    "YieldFrom": ("yield (a generator)", "put the values into a list and return that"),
-    "Global": ("global", "hand values over as arguments, and return results"),
-    "Nonlocal": ("nonlocal", "hand values over as arguments, and return results"),
-    "Delete": ("del", "make a new list without it, or use pop"),
-    "MatchClass": ("a pattern of a class", "ask isinstance"),
-    "MatchMapping": ("a pattern of a dict", "write if and elif"),
-    "Lambda": ("a lambda", "write a function with `def`; behind key= and in map a lambda may stand"),
-    "GeneratorExp": ("a generator", "write a list: [… for … in …]"),
-    "TryStar": ("except*", "write except"),
-}
 #: Nodes that need no look of their own: their parts are looked at.
 PARTS = words("""
     Expr Return Pass Break Continue If While IfExp BoolOp UnaryOp List Tuple Set Slice Assert Raise With
@@ -102,18 +90,10 @@ PARTS = words("""
 NOT_COMPILED = words("Try With Match Import ImportFrom")
 NOT_IN_KERNELS = NOT_COMPILED | words("FunctionDef Lambda NamedExpr ListComp SetComp DictComp GeneratorExp")
 SMALL = ast.expr_context | ast.operator | ast.unaryop | ast.boolop | ast.cmpop
-CONSTANT_PARTS = (
-    *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Call),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice),
-)
 NOTES = (
     *(ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.Slice, ast.BinOp),
     *(ast.BitOr, ast.expr_context),
 )
-COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-#: More than one thing, and what makes such.
-MANY = ast.List | ast.Tuple | ast.Set | ast.Dict | COMPREHENSIONS
-MAKE_MANY = words("range tuple list set frozenset dict sorted bytes frexp modf")
 
 
 @dataclass(frozen=True)
@@ -138,7 +118,7 @@ class Language:
             return f"Your answer cannot be read: {program.problem}."
         try:
             _Reading(self, program).judge()
-        except _Refused as fault:
+        except Refused as fault:
             return str(fault)
         return None
 
@@ -191,268 +171,30 @@ LOOPS = Language(("numba", "numpy", "math"), "this task is to write the loops yo
 KERNEL = Language(("numba", "math", "numpy"), kind="kernel")
 
 
-class _Refused(Exception):
-    """The sentence on what is not in the language."""
-
-
-@dataclass(frozen=True)
-class _Meaning:
-    """What a name stands for: `what` is the dotted name of something imported.
-
-    A constant cannot change; a table is a list, set or dict of constants; "changing" is all other data.
-    """
-
-    kind: str  # module, part (of a module), builtin, function, constant, table, changing, local
-    what: str = ""
-
-
-LOCAL, FUNCTION = _Meaning("local"), _Meaning("function")
-#: Local names that may be called: `add` after add = row.append, and what a helper is given.
-METHOD, PARAMETER = _Meaning("method"), _Meaning("parameter")
-NOBODYS = _Meaning("nobody's")  # running it says so
-#: What a loop outside of functions goes through.
-NUMBER, ROW = _Meaning("constant"), _Meaning("constant", "it may be many")
-NUMPY_ROW = _Meaning("constant", "it may be many, or a number of NumPy's")
-CALLED = (FUNCTION, METHOD, PARAMETER, NOBODYS)
-STEADY = ("constant", "table", "changing")  # of constants, the one that is easiest to change last
-
-
-class _Reading:
+class _Reading(TopOfText):
     """One walk over the statements of an answer."""
 
     def __init__(self, language: Language, program: Program) -> None:
         self.language, self.kind, self.program = language, language.kind, program
-        self.top: dict[str, _Meaning] = {}
+        self.top: dict[str, Meaning] = {}
         self.values: dict[str, ast.expr] = {}
         self.held: dict[ast.AST, tuple[bool, bool]] = {}
         self.read: set[tuple[str, ast.expr]] = set()  # texts, and by what
-        self.scopes: list[dict[str, _Meaning]] = []
+        self.scopes: list[dict[str, Meaning]] = []
         self.given = functions_in_full(language.given)
         self.methods, self.data, self.itself = language.methods, language.data, language.itself
 
     def judge(self) -> None:
-        """Raise _Refused for the first thing that is not in the language."""
+        """Raise Refused for the first thing that is not in the language."""
         imports = (ast.Import, ast.ImportFrom)
         for statement in sorted(self.program.reached, key=lambda one: not isinstance(one, imports)):
             self._top(statement)
         if self.program.function() is None:
-            raise _Refused(self._no_function())
+            raise Refused(self._no_function())
         for statement in self.program.reached:
             if isinstance(statement, ast.FunctionDef) and statement.name not in self.given:
                 self._decorators(statement)
                 self._function(statement)
-
-    def refuse(self, node: ast.AST, what: str, why: str = "", verb: str = "uses") -> NoReturn:
-        """End the walk with a sentence: what the answer does, where, and why not or what instead."""
-        raise _Refused(
-            f"Your answer {verb} {what}{at(node, self.program.source)}: {why or self.language.why}."
-        )
-
-    def _no_function(self) -> str:
-        entry = self.program.entry
-        if self.kind == "kernel":
-            return f"Your answer has no kernel `{entry}`: write `def {entry}(...)` and @cuda.jit above it."
-        return f"{entry} is no function of its own: write it with `def {entry}(…)`, at the top of a cell."
-
-    # --- the top of the text ---
-
-    def _top(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            for name, meaning in self._imported(statement):
-                self._bind(statement, name, meaning)
-        elif isinstance(statement, ast.FunctionDef):
-            self._bind(statement, statement.name, FUNCTION)
-        elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
-            if isinstance(statement, ast.AnnAssign):
-                self._annotation(statement.annotation)
-            self._constants(statement)
-        elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
-            what, instead = INSTEAD.get(
-                type(statement).__name__, (f"a statement ({type(statement).__name__.lower()})", "")
-            )
-            role = KERNEL_ROLE if self.kind == "kernel" else instead or PARTS_OF_TEXT
-            self.refuse(statement, f"{what} outside of its functions", role, "has")
-
-    def _constants(self, statement: ast.Assign | ast.AnnAssign) -> None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        for node in (node for target in targets for node in ast.walk(target)):
-            if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
-                self._visit(node)
-                self.refuse(node, "something else than a name", PARTS_OF_TEXT, "assigns to")
-        for name, value in dict(bindings(statement)).items():
-            if name == self.program.entry:
-                raise _Refused(self._no_function())
-            if value is None:
-                self.refuse(
-                    statement, f"{name} for a part of a tuple", "write one value beside each name", "has"
-                )
-            self._bind(statement, name, _Meaning(self._constant(value, name)))
-            self.values[name] = value
-            self._holds(value)
-
-    def _bind(self, node: ast.AST, name: str, meaning: _Meaning) -> None:
-        """Give a name its only meaning, so that what is read here is what runs."""
-        self._name_is_fine(node, name)
-        if name in self.given and ast.dump(node) != self.given[name]:
-            self._changes(name)
-        if self.top.get(name, meaning) != meaning or name in self.values:
-            self.refuse(node, f"a second meaning of the name {name}", "give one of them another name", "has")
-        self.top[name] = meaning
-
-    def _changes(self, name: str) -> NoReturn:
-        raise _Refused(f"Your answer changes {name}, which is given: leave it as it is.")
-
-    def _name_is_fine(self, node: ast.AST, name: str) -> None:
-        if name.startswith("__"):
-            self.refuse(node, name, UNREADABLE)
-        if len(name) > LONGEST_NAME:
-            self.refuse(node, f"a name of {len(name)} letters", UNREADABLE)
-
-    def _imported(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, _Meaning]]:
-        """Yield (name, meaning) for what an import binds."""
-        plain = isinstance(node, ast.Import)
-        allowed = frozenset() if plain else self._module_is_allowed(node, home(node))
-        for name, dotted in names_of(node):
-            last = dotted.rpartition(".")[2]
-            if plain or self.language.names(dotted) is not None:
-                self._module_is_allowed(node, dotted)
-                yield name, _Meaning("module", dotted)
-            elif last not in allowed:
-                self.refuse(node, dotted, self._why(last))
-            elif home(node) != "__future__":
-                yield name, _Meaning("part", dotted)
-        for one in node.names if plain else ():
-            self._module_is_allowed(node, one.name)
-
-    def _module_is_allowed(self, node: ast.AST, module: str) -> frozenset[str]:
-        names = self.language.names(module)
-        if names is None and module.partition(".")[0] in self.language.modules:
-            self.refuse(node, module, self._why(module.rpartition(".")[2]))
-        if names is None:
-            allowed = ", ".join(self.language.modules) or "nothing but plain Python"
-            self.refuse(node, module, INSTEAD_OF.get(module, f"allowed is {allowed}"), "imports")
-        return names
-
-    def _why(self, name: str) -> str:
-        return self.language.own if name in self.itself else INSTEAD_OF.get(name, self.language.why)
-
-    # --- constants ---
-
-    def _constant(self, node: ast.expr, name: str) -> str:
-        """Return how steady a value is that is computed while the text is loaded; refuse no constants."""
-        if isinstance(node, ast.Name | ast.Attribute):
-            return self._named_constant(node, name)
-        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) and self.kind != "kernel":
-            return "table" if self._made_of(node, name) == "constant" else "changing"
-        parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
-        if isinstance(node, ast.Call):
-            steady = self._makes(node.func)
-            if steady == "changing" and self.kind == "loops":
-                given = [*node.args, *(one.value for one in node.keywords if one.arg != "dtype")]
-                small = self._dotted(node.func) == "numpy.array" and all(map(is_written_out, given))
-                steady = "constant" if small else ""
-            parts = [*node.args, *(one.value for one in node.keywords)]
-        else:
-            steady = "table" if isinstance(node, ast.List | ast.Set | ast.Dict) else "constant"
-        if not steady or not isinstance(node, CONSTANT_PARTS):
-            self._no_constant(node, name)
-        look = self._items if isinstance(node, ast.Call) else self._constant
-        found = [look(one, name) for one in parts]
-        worst = max({"constant", *found}, key=STEADY.index)
-        if isinstance(node, ast.Call):
-            return "changing" if worst == "changing" or self._keeps(node, found) else steady
-        if isinstance(node, ast.BinOp | ast.Compare) and self._makes_array(node):
-            return "changing"
-        if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
-            return steady if worst == "constant" else "changing"
-        part = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
-        if part and self._holds(node.value)[1] and not ast.unparse(node.slice).lstrip("-").isdecimal():
-            return "changing"  # np.float64(1)[None] is an array
-        return "constant" if worst == "table" and (part or isinstance(node, ast.Compare)) else worst
-
-    def _keeps(self, call: ast.Call, found: list[str]) -> bool:
-        """Whether the result can change: a slice keeps a list, a type of numbers makes an array of many."""
-        called = self._dotted(self._value(call.func) or call.func)
-        if called.rpartition(".")[2] in NUMBER_TYPES:
-            return self._makes_array(call)
-        chooses = called in ("min", "max") and len(call.args) > 1
-        reads = not chooses and ("." in called or called in READING | {"bytes"})
-        computes = called in ("pow", "sum") and self._makes_array(call)
-        return computes or "table" in found[len(call.args[:1]) if reads else 0 :]
-
-    def _makes_array(self, node: ast.AST) -> bool:
-        """Whether NumPy's numbers meet many, as in float64(1) + (2, 3): that is an array."""
-        return self._holds(node) == (True, True)
-
-    def _holds(self, node: ast.AST) -> tuple[bool, bool]:
-        """Whether there are many things in a value, and NumPy's numbers; each node is looked at once."""
-        if node not in self.held:
-            last, value = self._dotted(node).rpartition(".")[2], self._value(node)
-            many = isinstance(node, MANY) or last in MAKE_MANY | {ROW.what, NUMPY_ROW.what}
-            numpy = last in NUMBER_TYPES | {NUMPY_ROW.what}
-            inside = map(self._holds, [value] if value else ast.iter_child_nodes(node))
-            self.held[node] = tuple(map(any, zip((many, numpy), *inside, strict=True)))
-        return self.held[node]
-
-    def _items(self, node: ast.expr, name: str) -> str:
-        """The same of what a call or a loop goes through: a generator or a zip ends there."""
-        if isinstance(node, ast.GeneratorExp) and self.kind != "kernel":
-            return "table" if self._made_of(node, name) == "constant" else "changing"
-        goes = isinstance(node, ast.Call) and not node.keywords
-        if goes and self._dotted(node.func) in ("zip", "enumerate", "reversed"):
-            return max({"constant", *(self._items(one, name) for one in node.args)}, key=STEADY.index)
-        return self._constant(node, name)
-
-    def _made_of(self, node: ast.expr, name: str) -> str:
-        """Return how steady the things are that a comprehension makes."""
-        scope: dict[str, _Meaning] = {}
-        self.scopes.append(scope)
-        for part in node.generators:
-            changing = self._items(part.iter, name) == "changing"
-            row = NUMPY_ROW if self._holds(part.iter)[1] else ROW
-            one = NUMBER if isinstance(part.target, ast.Name) and self._are_numbers(part.iter) else row
-            scope.update(dict.fromkeys(self._targets(part), _Meaning("changing") if changing else one))
-            for one in part.ifs:
-                self._constant(one, name)
-        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        found = max((self._constant(one, name) for one in made), key=STEADY.index)
-        self._holds(node)  # while it is known what the names stand for
-        self.scopes.pop()
-        return found
-
-    def _are_numbers(self, node: ast.expr) -> bool:
-        """Whether a loop goes through plain numbers, written out or counted."""
-        if isinstance(node, ast.List | ast.Tuple):
-            signed = (getattr(one, "operand", one) for one in node.elts)  # -1
-            return all(isinstance(getattr(one, "value", None), int | float) for one in signed)
-        return isinstance(node, ast.Call) and self._dotted(node.func) == "range"
-
-    def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
-        if isinstance(node, ast.Attribute):
-            self._on_Attribute(node, called=True)
-        wanted = "write numbers, texts, or tuples of them, and compute the rest in a function"
-        self.refuse(node, f"`{name} = …` with something else than a constant", wanted, "has")
-
-    def _named_constant(self, node: ast.Name | ast.Attribute, name: str) -> str:
-        meaning = self._meaning(node) if isinstance(node, ast.Name) else LOCAL
-        if meaning.kind in STEADY:
-            return meaning.kind
-        plain = meaning.kind == "builtin" and meaning.what in TYPES | ERRORS
-        last = self._dotted(node).rpartition(".")[2]
-        if last in ("mgrid", "ogrid"):
-            return "changing"
-        return "constant" if plain or last in VALUES else self._no_constant(node, name)
-
-    def _makes(self, called: ast.expr) -> str:
-        """Return how steady the result of a call is that may stand outside of functions; "" if none may."""
-        module, _, last = self._dotted(self._value(called) or called).rpartition(".")  # T = np.float32; T(0)
-        if not module:
-            fixed = last in TYPES or last in ("abs", "min", "max", "round", "len", "sum", "pow")
-            return "table" if last in ("list", "set", "dict", "sorted") else "constant" if fixed else ""
-        if last in NUMBER_TYPES or (module == "math" and last in MODULES["math"]):
-            return "constant"
-        arrays = ("array", "arange", "zeros", "ones", "full", "eye", "linspace")
-        return "changing" if module == "numpy" and last in arrays and "numpy" in self.language.modules else ""
 
     # --- decorators ---
 
@@ -461,7 +203,7 @@ class _Reading:
         jits = wanted.get(self.kind, ("numba.njit", "numba.jit"))
         found = function.decorator_list
         if not found and self.kind == "loops":
-            raise _Refused(
+            raise Refused(
                 f"{function.name} is not compiled: put @njit in front of its `def` (from numba import njit)."
             )
         if not found and self.kind == "kernel":
@@ -489,7 +231,7 @@ class _Reading:
                 self.refuse(decorator, "**", "write compiler options out in full")
             if one.arg == "fastmath" and not kernel:
                 if not self._keeps_nan(one.value):
-                    raise _Refused(
+                    raise Refused(
                         f"fastmath={ast.unparse(one.value)[:60]} lets the compiler assume that NaN and "
                         'inf never occur, so they may get lost: use fastmath={"contract", "reassoc"}.'
                     )
@@ -498,7 +240,7 @@ class _Reading:
             elif (one.arg, value) == ("nopython", False):
                 self.refuse(decorator, "nopython=False", "leave it away", "has")
             elif (one.arg, value) == ("device", True) and function.name == self.program.entry:
-                raise _Refused(
+                raise Refused(
                     f"`{function.name}` is a device function (device=True), which only a kernel can call: it "
                     "is launched itself, so leave device=True away."
                 )
@@ -539,7 +281,7 @@ class _Reading:
             self._visit(node)
         self.scopes.pop()
 
-    def _scope(self, node: ast.AST, names: dict[str, _Meaning], body: list[ast.AST]) -> dict[str, _Meaning]:
+    def _scope(self, node: ast.AST, names: dict[str, Meaning], body: list[ast.AST]) -> dict[str, Meaning]:
         """Return the meanings of the names that a function binds, its parameters among them."""
         scope = dict(names)
         for name, meaning in self._bound_in(body):
@@ -550,7 +292,7 @@ class _Reading:
                 self._changes(name)
         return scope
 
-    def _bound_in(self, body: list[ast.AST]) -> Iterator[tuple[str, _Meaning]]:
+    def _bound_in(self, body: list[ast.AST]) -> Iterator[tuple[str, Meaning]]:
         """Yield (name, meaning) for what is bound in a function's own scope, not in those inside of it."""
         todo = list(body)
         while todo:
@@ -575,7 +317,7 @@ class _Reading:
                 yield from ((name, LOCAL) for name in bound_by(node))
                 todo += ast.iter_child_nodes(node)
 
-    def _meaning(self, node: ast.Name) -> _Meaning:
+    def _meaning(self, node: ast.Name) -> Meaning:
         for scope in reversed(self.scopes):
             if node.id in scope:
                 return scope[node.id]
@@ -583,7 +325,7 @@ class _Reading:
             return self.top[node.id]
         self._name_is_fine(node, node.id)
         if node.id in BUILTINS - (self.itself if self.kind == "loops" else frozenset()):
-            return _Meaning("builtin", node.id)
+            return Meaning("builtin", node.id)
         if hasattr(builtins, node.id):
             self.refuse(node, node.id, self._why(node.id))
         return NOBODYS
@@ -745,7 +487,7 @@ class _Reading:
                 self.refuse(one, "a mode for pad that is not written out", "write it there", "has")
 
     def _is_type_of(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and self._meaning(node) == _Meaning("builtin", "type")
+        return isinstance(node, ast.Name) and self._meaning(node) == Meaning("builtin", "type")
 
     def _is_type(self, node: ast.Name) -> bool:
         """Whether this is a constant that stands for a type of numbers: T = np.float32."""
