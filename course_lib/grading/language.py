@@ -36,7 +36,7 @@ from course_lib.grading.top_of_text import (
     PARAMETER,
     UNREADABLE,
     Meaning,
-    Refused,
+    NotInLanguage,
     TopOfText,
 )
 from course_lib.grading.vocabulary import (
@@ -118,7 +118,7 @@ class Language:
             return f"Your answer cannot be read: {program.problem}."
         try:
             _Reading(self, program).judge()
-        except Refused as fault:
+        except NotInLanguage as fault:
             return str(fault)
         return None
 
@@ -185,12 +185,12 @@ class _Reading(TopOfText):
         self.methods, self.data, self.itself = language.methods, language.data, language.itself
 
     def judge(self) -> None:
-        """Raise Refused for the first thing that is not in the language."""
+        """Raise NotInLanguage for the first thing that is not in the language."""
         imports = (ast.Import, ast.ImportFrom)
         for statement in sorted(self.program.reached, key=lambda one: not isinstance(one, imports)):
             self._top(statement)
         if self.program.function() is None:
-            raise Refused(self._no_function())
+            raise NotInLanguage(self._no_function())
         for statement in self.program.reached:
             if isinstance(statement, ast.FunctionDef) and statement.name not in self.given:
                 self._decorators(statement)
@@ -203,7 +203,7 @@ class _Reading(TopOfText):
         jits = wanted.get(self.kind, ("numba.njit", "numba.jit"))
         found = function.decorator_list
         if not found and self.kind == "loops":
-            raise Refused(
+            raise NotInLanguage(
                 f"{function.name} is not compiled: put @njit in front of its `def` (from numba import njit)."
             )
         if not found and self.kind == "kernel":
@@ -231,7 +231,7 @@ class _Reading(TopOfText):
                 self.refuse(decorator, "**", "write compiler options out in full")
             if one.arg == "fastmath" and not kernel:
                 if not self._keeps_nan(one.value):
-                    raise Refused(
+                    raise NotInLanguage(
                         f"fastmath={ast.unparse(one.value)[:60]} lets the compiler assume that NaN and "
                         'inf never occur, so they may get lost: use fastmath={"contract", "reassoc"}.'
                     )
@@ -240,7 +240,7 @@ class _Reading(TopOfText):
             elif (one.arg, value) == ("nopython", False):
                 self.refuse(decorator, "nopython=False", "leave it away", "has")
             elif (one.arg, value) == ("device", True) and function.name == self.program.entry:
-                raise Refused(
+                raise NotInLanguage(
                     f"`{function.name}` is a device function (device=True), which only a kernel can call: it "
                     "is launched itself, so leave device=True away."
                 )

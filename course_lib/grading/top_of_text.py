@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from course_lib.grading.program import at, bindings, home, is_written_out, names_of
 from course_lib.grading.vocabulary import (
@@ -24,7 +24,6 @@ from course_lib.grading.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from course_lib.grading.language import Language
     from course_lib.grading.program import Program
 
 UNREADABLE = "code that cannot be read is not accepted"
@@ -57,7 +56,7 @@ MANY = ast.List | ast.Tuple | ast.Set | ast.Dict | COMPREHENSIONS
 MAKE_MANY = words("range tuple list set frozenset dict sorted bytes frexp modf")
 
 
-class Refused(Exception):
+class NotInLanguage(Exception):
     """The sentence on what is not in the language."""
 
 
@@ -89,7 +88,7 @@ class TopOfText:
     What is inside of an expression the reading of functions looks at: `_visit` and the like.
     """
 
-    language: Language
+    language: Any  # a Language, which knows this file
     program: Program
     kind: str
     top: dict[str, Meaning]
@@ -100,7 +99,7 @@ class TopOfText:
 
     def refuse(self, node: ast.AST, what: str, why: str = "", verb: str = "uses") -> NoReturn:
         """End the walk with a sentence: what the answer does, where, and why not or what instead."""
-        raise Refused(
+        raise NotInLanguage(
             f"Your answer {verb} {what}{at(node, self.program.source)}: {why or self.language.why}."
         )
 
@@ -135,7 +134,7 @@ class TopOfText:
                 self.refuse(node, "something else than a name", PARTS_OF_TEXT, "assigns to")
         for name, value in dict(bindings(statement)).items():
             if name == self.program.entry:
-                raise Refused(self._no_function())
+                raise NotInLanguage(self._no_function())
             if value is None:
                 self.refuse(
                     statement, f"{name} for a part of a tuple", "write one value beside each name", "has"
@@ -154,7 +153,7 @@ class TopOfText:
         self.top[name] = meaning
 
     def _changes(self, name: str) -> NoReturn:
-        raise Refused(f"Your answer changes {name}, which is given: leave it as it is.")
+        raise NotInLanguage(f"Your answer changes {name}, which is given: leave it as it is.")
 
     def _name_is_fine(self, node: ast.AST, name: str) -> None:
         if name.startswith("__"):

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -161,7 +162,8 @@ class Forger(InProcess):
 
 
 def test_a_forged_tape_with_the_right_result_is_refused():
-    task = registry.task("01.dot")
+    counted = tape.CountsOperations(multiplications=lambda row, col: len(row))
+    task = replace(registry.task("01.dot"), counts=counted)
     text = "def dot(row, col):\n    return sum(a * b for a, b in zip(row, col))\n"
     assert judge(task, InProcess(load(text, "dot")), text, seed=5).passed
     forged = judge(task, Forger(load(text, "dot")), text, seed=5)
