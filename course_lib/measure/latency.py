@@ -112,7 +112,7 @@ class LatencyCurve:
                 if not any(low < size < high for size in skipped):
                     edge = self._edge(medians[n], medians[n + 1])
             name = level if step == 1 else f"{level}, step {step}"
-            if step > 1 and n + 1 == len(runs) and run[-1][0] > (size_bytes or math.inf):
+            if n + 1 == len(runs) and run[-1][0] > (size_bytes or math.inf):
                 name = MEMORY  # of that cache the system gives only a part: see where_it_ends
             found.append(Plateau(name, level, size_bytes, medians[n], edge, run[0][0], run[-1][0]))
         return found
@@ -199,7 +199,7 @@ class LatencyCurve:
         rows = tuple(
             (
                 one.name,
-                _kib(one.size_bytes),
+                _kib(None if one.name == MEMORY else one.size_bytes),
                 digits(one.nanoseconds, 2),
                 f"{digits(one.nanoseconds / first, 2)}x",
                 _kib(one.edge_bytes),
@@ -226,7 +226,10 @@ class LatencyCurve:
         alone = self.pages == "huge" and not self.notes
         either = f'{pages} (compare measure("huge")), or {part}'
         last = max((cache.size_bytes for cache in self.caches), default=None)
+        is_said = "only a part" in self.where_it_ends and not huge
         for one in plateaus:
+            if is_said and one.size_bytes == last:
+                continue
             if one.edge_bytes and one.size_bytes and one.edge_bytes * SHARE < one.size_bytes:
                 cause = f"It may be that {part if alone else either}"
                 if huge and not huge.notes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from course_lib.arguments import one_of
 from course_lib.measure.table import Table, digits
 from course_lib.theme import DEEP_PINK, PINK_TINT, VIOLET_TINT
 from course_lib.views.paper import Html, card, escape, listing, note, plural, side_by_side
@@ -64,8 +65,10 @@ def compare_assembly(dispatchers: Mapping[str, Any]) -> Html:
     return Html(card(side_by_side(panels) + _legend(), text, title=title), f"{text}\n{listed}")
 
 
-def loop_costs(dispatchers: Mapping[str, Any]) -> Table:
+def loop_costs(dispatchers: Mapping[str, Any], only: Sequence[str] = ()) -> Table:
     """Return what a turn of each function's hot loop costs: instructions, loads and FMAs, also per operation.
+
+    `only` names the columns that are wanted; all of them if it is empty.
 
     Loads include the broadcasts; "loads / FMA" is what a core with two loads and two FMAs a cycle must keep
     below 1. Chains are the sums that do not wait for each other. Spills are counted as loads and stores, too.
@@ -84,7 +87,10 @@ def loop_costs(dispatchers: Mapping[str, Any]) -> Table:
         "bytes loaded / FLOP",
         "spills",
     )
-    return Table(columns, tuple((name, *_costs(loop)) for name, loop in loops.items()))
+    places = [0, *(columns.index(one_of("column", name, columns)) for name in only or columns[1:])]
+    rows = [(name, *_costs(loop)) for name, loop in loops.items()]
+    head, *body = (tuple(row[place] for place in places) for row in (columns, *rows))
+    return Table(head, tuple(body))
 
 
 def _costs(loop: Loop) -> tuple[str, ...]:

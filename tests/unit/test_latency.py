@@ -60,6 +60,8 @@ def test_a_cache_of_which_one_has_only_a_part_is_said():
     assert [one.name for one in curve.plateaus()] == ["L1", "L2", "L3", "L3, step 2"]
     beyond = made_up(steps, (*CACHES, CacheLevel(3, 32 * MIB, 64, 16, 2)))
     assert beyond.plateaus()[-1].name == "memory" and "and this is memory" in beyond.where_it_ends
+    said = str(beyond.table())
+    assert said.count("only a part") == 1 and "TLB" not in said and said.count("32,768") == 1
     said = str(curve.table())
     assert "leaves L3 at about 13 MiB, long before the 512 MiB that the system tells of L3" in said
     assert "TLB" in said and "you have only a part of that cache" in said and "what follows is memory" in said

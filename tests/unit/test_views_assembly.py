@@ -52,6 +52,10 @@ def test_the_verdict_in_words(parse):
     shown = views.compare_assembly({"ijk": SCALAR, "ikj": AVX512})
     assert "ijk: no vectors: one float64 at a time; ikj: 512-bit vectors: 16 float32 at once" in shown.body
     assert shown.body.count("<pre") == 2 and "$64" in shown.body
+    costs = views.loop_costs({"ikj": AVX512}, ["chains", "vector bits"])
+    assert (costs.columns[1:], costs.rows) == (("chains", "vector bits"), (("ikj", "1", "512"),))
+    with pytest.raises(ValueError, match="one of 'loop, one turn', 'vector bits'"):
+        views.loop_costs({"ikj": AVX512}, ["lanes"])
     with pytest.raises(ValueError, match="no loop that computes"):
         views.assembly(COPY)
     whole = repr(views.assembly("f:\n\tvmulsd\t%xmm2, %xmm1, %xmm1\n\tretq\n.Lfunc_end0:\n"))
