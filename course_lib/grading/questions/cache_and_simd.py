@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from course_lib.grading.sources import plain_function
 QUESTIONS: tuple[Question, ...] = (
     Question(
         "04.conflict",
-        "A column of B (512 rows of 512 float64) does not stay in an L1 cache of 768 lines (48 KiB). "
-        "With 513 columns it does. What kind of misses are those?",
+        "On another machine a column of B (512 rows of 512 float64) does not stay in an L1 cache of 768 "
+        "lines (48 KiB). With 513 columns it does. What kind of misses are those?",
         "conflict",
         "512 lines fit into 768 places. But rows 4096 bytes apart fall into one set again and again, and a "
         "set has only as many places as the cache has ways. One more column spreads them over all sets.",
@@ -76,6 +77,15 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
+def _checked(function: Callable, *case: Any) -> np.ndarray | str:
+    """Return the result for arrays, uncompiled: compiled code reads behind the end of a slice."""
+    with_arrays(function, *case)  # whether it can be compiled
+    try:
+        return with_arrays(plain_function(function), *case)
+    except IndexError:
+        return "x is too short"
+
+
 def _tile(two_rows: Callable, depth: int) -> np.ndarray:
     """Return the first numbers of the two rows of the tile, (2, 2), in float32."""
     width = plain_function(two_rows).__globals__["ROW"] // 4  # the notebook's
@@ -92,28 +102,29 @@ FILLS: tuple[Fill, ...] = (
 def square_blocks(A, B, C, b):  # (M, K), (K, N), (M, N)
     (M, K), N = A.shape, B.shape[1]
     for i0 in range(0, M, b):
-        for k0 in range(0, K, b):
-            for j0 in range(0, N, b):
+        for j0 in range(0, N, b):
+            for k0 in range(0, K, b):
                 for i in range(i0, min(i0 + b, M)):
                     c = C[i, j0 : j0 + b]  # a slice ends where the matrix ends
                     for k in range(k0, min(k0 + b, K)):
                         a, x = A[i, k], «B[k, j0 : j0 + b]»
                         for j in range(len(c)):
                             c[j] += a * x[j]""",
-        cases=(([[1, 2, 3], [4, 5, 6]], [[4, 5, 6], [7, 8, 9], [1, 0, 2]], [[0, 0, 0]] * 2, 2),),
-        run=with_arrays,
+        cases=(([[1, 2, 3], [4, 5, 6]], [[4, 5, 6, 1], [7, 8, 9, 3], [1, 0, 2, 5]], [[0] * 4] * 2, 2),),
+        run=_checked,
         hint="c is the piece of a row of C that the innermost loop goes through. Which row of B, and which "
         "piece of it, is added to it?",
         why="The same columns as in c, of row k: b numbers, used by b rows while they are near.",
         wrong={
             "B[i, j0 : j0 + b]": "i is the row of A and C. a is A[i, k]: which row of B does it meet?",
             "B[k, k0 : k0 + b]": "The columns must be those of c.",
+            "B[k, j0:b]": "x is too short: a slice names the column where it ends, not how many it has.",
         },
     ),
     Fill(
         "04.kernel",
         """@njit
-def two_rows(depth, A, B, C):
+def two_rows(depth, A, B, C):  # A: (2, depth), flat: its second row begins at depth
     NR = vectors.lanes(B, ROW)
     c0 = c1 = vectors.zero(B, ROW)
     for k in range(depth):
