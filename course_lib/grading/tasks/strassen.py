@@ -443,6 +443,7 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
         M, K, N = (int(one) for one in rng.choice(primes, 3, replace=False))
         yield _case(rng, M, K, N, cutoff)
     yield _case(rng, 16, 24, 16, 4)
+    yield _case(rng, 4, 8, 12, 1)  # even down to the cutoff 1, so that all ways are one
     yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
     M, K, N = (int(one) for one in rng.permutation((41, 43, 47)))
     yield _case(rng, M, K, N, 12)  # odd, and even the most wasteful way multiplies less than the definition

@@ -198,6 +198,7 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
         ("half the size runs slower", (0.84, 0.87), (0.5, 3.0)),
         ("half the size runs faster", (1.05, 1.2), (0.5, 3.0)),
         ("the sums are lost in the noise", (0.98, 1.02), (-0.4, -0.1)),
+        ("half the size runs slower, and the sums are lost in the noise", (0.84, 0.87), (-0.4, -0.1)),
     ) * 2:
         n, whole = 2 * int(rng.integers(200, 2500)), float(rng.uniform(0.02, 9))
         half = whole / 8 / float(rng.uniform(*speed))
@@ -218,11 +219,11 @@ PAYS_FROM = _task(
     {
         "7/8 only if half the size runs as fast: that was measured.": "eighth",
         "One level needs seven products of half the size; you count eight.": "eight",
-        "What the products save pays for the sums: do not take them off.": "gain",
-        "A time below 0 is noise: count it as 0.": lambda got, *times: got[0] < 0,
         "If the products save nothing, no N is large enough: inf.": (
             lambda got, *times: pays_from(*times)[1] == math.inf > got[1]
         ),
+        "What the products save pays for the sums: do not take them off.": "gain",
+        "A time below 0 is noise: count it as 0.": lambda got, *times: got[0] < 0,
         "How do sums and savings grow from n on: with N^2 and with N^3?": (
             lambda got, *times: same(got[0], pays_from(*times)[0])
         ),
@@ -262,6 +263,10 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((100.0, 1.0, rungs), "20 of 50 GFLOP/s, 60 of 100, 30 of 100")
     more = [("simple", 60.0, 3.0), ("tiled", 40.0, 1.5)]
     yield Case((100.0, 2.0, more), "two loads in the time of an FMA: 60 of 67 GFLOP/s, 40 of 100")
+    even = [("blocked", 90.0, 0.25), ("unrolled", 60.0, 0.5), ("simple", 9.0, 5.0)]
+    yield Case((100.0, 0.5, even), "90 of 100 GFLOP/s, 60 of 100 as loads leave just the peak, 9 of 10")
+    near = [*tidy[:2], ("packed", 95.0, 0.2)]
+    yield Case((100.0, 1.0, near), "20 of 50 GFLOP/s, 60 of 100, 95 of 100: shares count, not GFLOP/s")
     for loads in (rng.uniform(0.5, 2.9, 8).round(1) + 0.05).tolist():
         names = rng.permutation(["ikj", "blocked", "unrolled", "packed", "tiled"]).tolist()
         peak, each = round(float(rng.uniform(20, 300)), 1), rng.permutation([3.0, 1.2, 0.4, 0.6])
@@ -288,6 +293,12 @@ LEAST_EXPLAINED = _task(
         "How much of the peak do the loads of each rung leave?": "peak",
         "Few loads do not lift a bound above the peak.": "loads",
         "That rung is nearest to its bound.": "best",
+        "Not the GFLOP/s below a bound count, but the share of it that is reached.": (
+            lambda got, peak, loads, rungs: (
+                got[0] == max(rungs, key=lambda rung: peak * min(1.0, loads / rung[2]) - rung[1])[0]
+                and got[0] != least_explained(peak, loads, rungs)[0]
+            )
+        ),
         'Where the loads leave the whole peak, the limit is "FMAs".': (
             lambda got, *given: got[:2] == least_explained(*given)[:2]
         ),
