@@ -463,7 +463,10 @@ SHAPE = Task(
             "loaded": lambda MR, n: n
         },
         "Another tile has the same share and loads less for an FMA.": (
-            lambda got, *core: math.isclose(got[2], best_tile(*core)[2])
+            lambda got, registers, in_flight, loads: (
+                math.isclose(got[2], best_tile(registers, in_flight, loads)[2])
+                and math.prod(got[:2]) >= 0.999 * got[2] * max(in_flight, sum(got[:2]) / loads)
+            )
         ),
     },
     hints=(
