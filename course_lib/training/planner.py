@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from course_lib.arguments import number, whole
+from course_lib.distributed.plan import ClusterPlan
 from course_lib.simulators.network import Network, Step, islands, timeline
 from course_lib.training import pipeline, zero
 
@@ -221,24 +222,6 @@ def meshes(model: Model, gpu: ClusterGpu, ranks: int) -> Iterator[Mesh]:
                         yield Mesh(data, tensor, stages, stage)
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
-    """A whole training on one mesh, as `views.cheapest` draws plans: seconds, bytes of a rank, money."""
-
-    offer: str
-    ranks: int
-    algorithm: str
-    compute_s: float
-    network_s: float
-    memory: float
-    cost: float
-
-    @property
-    def seconds(self) -> float:
-        """Computing, then the network."""
-        return self.compute_s + self.network_s
-
-
 def plans(
     model: Model,
     gpus: Sequence[ClusterGpu],
@@ -249,7 +232,7 @@ def plans(
     reached: float,
     recompute: bool = False,
     overlaps: bool = True,
-) -> list[TrainingPlan]:
+) -> list[ClusterPlan]:
     """Return the fastest mesh that fits into memory for each GPU and number of ranks, cheapest first.
 
     All `examples` in steps of `batch`; micro-batches of 1, 2, 4 … up to the rank's share. What is assumed is
@@ -273,7 +256,7 @@ def plans(
                 times = steps * compute, steps * (best.seconds - compute)
                 cost = ranks * sum(times) / 3600 * gpu.price
                 name = f"{best.mesh}, {micro} at a time"
-                found.append(TrainingPlan(gpu.name, ranks, name, *times, best.memory, cost))
+                found.append(ClusterPlan(gpu.name, ranks, name, *times, best.memory, cost))
     return sorted(found, key=lambda plan: (float(f"{plan.cost:.3g}"), plan.seconds))
 
 
