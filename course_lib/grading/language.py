@@ -499,9 +499,10 @@ class _Reading(TopOfText):
         anywhere = name in ("zip", "map", "filter", "print", "product", "chain")
         first = place == 0 and (name not in ("min", "max") or len(call.args) == 1)
         mine = isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and self._meaning(one) == FUNCTION)
+        takes = name in TAKE_FUNCTIONS and self._dotted(call.func)  # np.add.reduce takes none
         if isinstance(one, ast.GeneratorExp):
             self._on_comprehension(one)
-        elif (place < 2 and name in TAKE_FUNCTIONS and not own) or (own and mine):
+        elif (place < 2 and takes and not own) or (own and mine):
             self._passed(one)
         elif name == "isinstance" and not own:
             for kind in one.elts if isinstance(one, ast.Tuple) else [one]:

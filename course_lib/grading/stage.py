@@ -1,44 +1,179 @@
 """An answer that many ranks call at once: played on threads, its messages counted and compared.
 
 `Task.collective` says that a task is of this kind. Each of its arguments lists an entry for each rank.
+
+Threads share a memory, and whoever looks finds ways through it: freed blocks, addresses, tables. So each rank
+calls a copy of the answer, and is called once more, alone and after a play with other numbers, with the
+messages that it got: it has to send and to return the same.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import ctypes
 import functools
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from course_lib.distributed.wire import Wire, rehearse
 from course_lib.grading.compare import Mismatch, ResultComparison
-from course_lib.grading.runner import LONGEST_CALL_S
+from course_lib.grading.runner import LONGEST_CALL_S, clone, unchanged
 
 #: A little less than a call may take: so it is the rehearsal that says that a rank computes without end.
 LONGEST_S = 0.9 * LONGEST_CALL_S
 Played = tuple[list, np.ndarray]  # each rank's value; (step, sender, receiver, bytes) of each message
 
 
+class NotByMessages(RuntimeError):
+    """A rank knew what no message had told it."""
+
+
 def play(function: Callable, args: Sequence[Sequence]) -> Played:
     """Call ``function(wire, *its entries of args)`` on every rank; no thread is left behind.
 
-    Raises what a rank raises, and Stuck where all wait for each other.
+    Raises what a rank raises, Stuck where all wait for each other, and NotByMessages where a rank does
+    something else when it is alone with the messages that it got.
     """
+    ranks = range(len(args[0]))
+    again = [(_copied(function), clone(tuple(entries[rank] for entries in args))) for rank in ranks]
+    other = [[_other_numbers(entry) for entry in entries] for entries in args]
+    values, messages, notes = _played(function, args)
+    with contextlib.suppress(Exception):
+        _played(function, other)  # what lay in memory is gone
+    for rank in ranks:
+        own, mine = again[rank]
+        _must_do_the_same(own, mine, notes[rank], values[rank])
+    return values, messages
+
+
+def _played(function: Callable, args: Sequence[Sequence]) -> tuple[list, np.ndarray, list[_Notes]]:
     actors: list[threading.Thread] = []
+    ranks = len(args[0])
+    own, notes = [_copied(function) for _ in range(ranks)], [_Notes(rank, ranks) for rank in range(ranks)]
 
     def part(wire: Wire) -> Any:
         actors.append(threading.current_thread())
-        return function(wire, *(entries[wire.rank] for entries in args))
+        noted = Wire(_Noting(wire._carrier, notes[wire.rank]))
+        return own[wire.rank](noted, *(entries[wire.rank] for entries in args))
 
     try:
-        played = rehearse(part, len(args[0]), time_limit_s=LONGEST_S)
+        played = rehearse(part, ranks, time_limit_s=LONGEST_S)
     finally:
         _end(actors)
-    return played.values, np.array(played.messages, np.int64).reshape(-1, 4)
+    return played.values, np.array(played.messages, np.int64).reshape(-1, 4), notes
+
+
+# --- alone with its messages --------------------------------------------------------------------------------
+
+
+@dataclass
+class _Notes:
+    """What a rank has sent (to, array) and received (source, array), in this order."""
+
+    rank: int
+    size: int
+    sent: deque[tuple[int, np.ndarray]] = field(default_factory=deque)
+    received: deque[tuple[int, np.ndarray]] = field(default_factory=deque)
+
+
+@dataclass
+class _Noting:
+    """Carries arrays as another carrier does, and writes down which."""
+
+    carrier: Any
+    notes: _Notes
+
+    def __post_init__(self) -> None:
+        self.rank, self.size = self.notes.rank, self.notes.size
+
+    def start_send(self, x: np.ndarray, to: int) -> Callable[[], None]:
+        self.notes.sent.append((to, x.copy()))
+        return self.carrier.start_send(x, to)
+
+    def start_receive(self, out: np.ndarray, source: int) -> Callable[[], None]:
+        arrives = self.carrier.start_receive(out, source)
+
+        def arrived() -> None:
+            arrives()
+            self.notes.received.append((source, out.copy()))
+
+        return arrived
+
+
+@dataclass
+class _Repeating:
+    """Gives a rank the messages that it got before, and sees to it that it sends the same."""
+
+    notes: _Notes
+
+    def __post_init__(self) -> None:
+        self.rank, self.size = self.notes.rank, self.notes.size
+
+    def start_send(self, x: np.ndarray, to: int) -> Callable[[], None]:
+        partner, before = self.notes.sent.popleft()
+        if partner != to or not unchanged(before, x.copy()):  # of which a part has other strides
+            raise LookupError
+        return _at_once
+
+    def start_receive(self, out: np.ndarray, source: int) -> Callable[[], None]:
+        partner, before = self.notes.received.popleft()
+        if partner != source or (before.shape, before.dtype) != (out.shape, out.dtype):
+            raise LookupError
+        out[...] = before
+        return _at_once
+
+
+def _at_once() -> None:
+    pass
+
+
+def _must_do_the_same(function: Callable, args: tuple, notes: _Notes, value: Any) -> None:
+    try:
+        again = function(Wire(_Repeating(notes)), *args)
+        same = not notes.sent and not notes.received and unchanged(value, again)
+    except Exception:
+        same = False
+    if not same:
+        raise NotByMessages(
+            f"rank {notes.rank}, alone with the messages that it got, does something else than before: what "
+            "it sends and returns must follow from its own numbers and these messages"
+        )
+
+
+def _copied(function: Callable) -> Callable:
+    """Return a function with tables of its own, and so all functions that it can call."""
+    if not isinstance(function, FunctionType):
+        return function
+    names: dict[str, Any] = {}
+    for name, one in function.__globals__.items():
+        if isinstance(one, FunctionType) and one.__globals__ is function.__globals__:
+            names[name] = _in(names, one)
+        else:
+            names[name] = copy.deepcopy(one) if isinstance(one, list | dict | set | np.ndarray) else one
+    return _in(names, function)
+
+
+def _in(names: dict[str, Any], function: FunctionType) -> FunctionType:
+    made = FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _other_numbers(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return np.flip(value) * value.dtype.type(-0.75)
+    if isinstance(value, list | tuple):
+        return type(value)(map(_other_numbers, value))
+    return copy.deepcopy(value)
 
 
 def _end(actors: Sequence[threading.Thread]) -> None:
@@ -52,7 +187,7 @@ def played(function: Callable) -> Callable[..., Played]:
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
     def on_all_ranks(*args: Sequence) -> Played:
-        return play(function, args)
+        return _played(function, args)[:2]
 
     del on_all_ranks.__wrapped__  # its arguments are others
     return on_all_ranks

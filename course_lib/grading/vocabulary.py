@@ -230,7 +230,7 @@ UNWRITTEN = words("empty empty_like ndarray pad")
 WIRE_DATA = words("rank size")
 WIRE_KEYWORDS = words("to source like")
 #: Ways into memory that no rank has written itself: what another one let go of tells without a message.
-NOT_ON_A_WIRE = words("empty empty_like ndarray as_strided")
+NOT_ON_A_WIRE = words("empty empty_like ndarray as_strided unpackbits dtype longdouble")
 #: Settings of compilers that change how fast or how strict a function is, not what runs, with their values.
 NJIT = words("nopython fastmath cache parallel nogil error_model boundscheck inline looplift")
 CUDA_JIT = words("device fastmath lineinfo max_registers opt inline")

@@ -158,3 +158,39 @@ def test_no_check_sees_what_an_earlier_one_left_in_the_module():
     first = InProcess(lambda x: x)
     for what, text in KEEPS.items():
         assert [first.guarded(Code(text, "f"))((1,)).value for _ in range(3)] == [1, 1, 1], what
+
+
+# --- answers that all ranks call ---
+
+KEPT_BY_ALL = source("""
+    TABLE = []
+    def own_table(wire, x):
+        TABLE.append(wire.rank)
+        return len(TABLE)
+""")
+
+
+def test_a_rank_knows_what_messages_tell_it_and_nothing_else():
+    from course_lib.grading.stage import NotByMessages, play
+
+    def passed_on(wire, x):
+        if wire.rank:
+            x = x + wire.receive(x, source=wire.rank - 1)
+        if wire.rank + 1 < wire.size:
+            wire.send(x, to=wire.rank + 1)
+        return x
+
+    def looked_up(wire, x, shared=[]):  # noqa: B006 - memory that the ranks have in common
+        token = np.zeros(0)
+        if wire.rank:
+            wire.receive(token, source=wire.rank - 1)
+        shared.append(x)
+        if wire.rank + 1 < wire.size:
+            wire.send(token, to=wire.rank + 1)
+        return sum(shared)
+
+    values, _ = play(passed_on, ([np.full(2, 1.0), np.full(2, np.nan), np.full(2, 4.0)],))
+    assert values[0].tolist() == [1, 1] and np.isnan(values[2]).all()
+    with pytest.raises(NotByMessages, match="rank 0, alone with the messages"):
+        play(looked_up, ([np.ones(2), np.ones(2)],))
+    assert play(load(KEPT_BY_ALL, "own_table"), ([1, 2],))[0] == [1, 1]
