@@ -104,6 +104,12 @@ class ChapterTasks:
         return next(known, Chapter(self.number, f"Chapter {self.number}", ""))
 
     @property
+    def heading(self) -> str:
+        """Number and title; the titles of interludes begin with their letter."""
+        title = self.chapter.title
+        return title if title.startswith(f"{self.number}:") else f"{self.number} {title}"
+
+    @property
     def begun(self) -> bool:
         """Whether anything was checked or asked."""
         return any(row.best or row.record.hints for row in self.rows)
@@ -211,7 +217,7 @@ def _text(
 ) -> Iterator[str]:
     yield from (title, following)
     for part in parts:
-        yield from ("", f"{part.number} {part.chapter.title}: {part.finding()}")
+        yield from ("", f"{part.heading}: {part.finding()}")
         if part.number in shown:
             yield f"   {_path(part)}"
             yield from _text_rows(part.rows)
@@ -250,7 +256,7 @@ def _page(title: str, following: str, parts: list[ChapterTasks], shown: set[str]
 
 def _section(part: ChapterTasks, in_full: bool) -> str:
     finding = f'<span style="margin-right:10px">{escape(part.finding())}</span>'
-    title = f"<b>{part.number} {escape(part.chapter.title)}</b>"
+    title = f"<b>{escape(part.heading)}</b>"
     head = f'<div style="margin:14px 0 5px;color:{INK}">{title} · {finding} {_link(part)}</div>'
     return head + _bar(part) + (_table(part) if in_full else "")
 

@@ -69,11 +69,16 @@ class Returns:
                 value = self._make(*clone(args))
         except (ArithmeticError, LookupError, ValueError):  # the slip is not possible on these inputs
             value = None
-        possible = value is not None and np.shape(value) == np.shape(right)
+        possible = value is not None and _shape(value) == _shape(right)
         return Outcome(value if possible else right, None, args)
 
     def guarded(self, code):
         return self.call
+
+
+def _shape(value) -> tuple:
+    """Return the shape; of a tuple, that of each of its entries."""
+    return tuple(map(np.shape, value)) if isinstance(value, tuple) else np.shape(value)
 
 
 #: Slips that are not named by their result alone, and why.

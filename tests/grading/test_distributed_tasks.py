@@ -91,8 +91,8 @@ def test_ranks_talk_in_the_sandbox_as_they_do_here(solutions):
     from course_lib.grading.collect import collect
     from course_lib.grading.judge import judge
 
-    for task in filter(lambda one: one.collective, registry.tasks("08")):
-        text = collect([solutions["08"]], task.entry).text
+    for task in filter(lambda one: one.collective, registry.tasks()):
+        text = collect([solutions[task.chapter]], task.entry).text
         with SandboxedRunner(task.code(text), Sandbox()) as runner:
             assert judge(task, runner, text, 5).passed, task.id
 

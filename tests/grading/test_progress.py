@@ -189,7 +189,8 @@ def test_an_entry_that_makes_no_sense_counts_as_nothing_and_is_said():
 
 
 def test_an_empty_page_says_how_to_begin():
-    assert tasks_done.ChapterTasks("00", ()).chapter.title == "Start here"
+    assert tasks_done.ChapterTasks("00", ()).heading == "00 Start here"
+    assert tasks_done.ChapterTasks("C", ()).heading == "C: distributed training"
     page = str(views.progress())
     assert "No task is tried yet. Begin with 01.count" in page
     assert "about 5 minutes, in exercises/01_python_loops/01_python_loops.ipynb" in page

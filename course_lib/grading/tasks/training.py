@@ -13,11 +13,26 @@ from course_lib.distributed.wire import Array, Wire
 from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
 from course_lib.grading.language import Language
 from course_lib.grading.stage import OnTheWire, played
-from course_lib.grading.task import Case, Task
+from course_lib.grading.task import Case, Task, source
 from course_lib.training import data_parallel, pipeline, zero
 
 PLAIN = Language(("math", "numpy", "itertools"))
-WIRE = Language(("math", "numpy"), wire=("send", "receive", "exchange"))
+#: What the assignment hands out for the tasks that all ranks call: it stays as it is.
+RING = source("""
+    def ring_sum(wire, x):
+        P, r = wire.size, wire.rank
+        left, right = (r - 1) % P, (r + 1) % P
+        blocks = np.array_split(np.ravel(x), P)
+        for step in range(P - 1):
+            out, into = (r - step) % P, (r - step - 1) % P
+            came = wire.exchange(blocks[out], to=right, source=left, like=blocks[into])
+            blocks[into] = blocks[into] + came
+        for step in range(P - 1):
+            out, into = (r + 1 - step) % P, (r - step) % P
+            blocks[into] = wire.exchange(blocks[out], to=right, source=left, like=blocks[into])
+        return np.concatenate(blocks).reshape(x.shape)
+""")
+WIRE = Language(("math", "numpy"), wire=("send", "receive", "exchange"), given=RING)
 
 
 # --- C.average: a mean over ranks that have unequally many examples -----------------------------------------
@@ -56,9 +71,7 @@ def _unequal(rng: np.random.Generator) -> Iterator[Case]:
         ranks = int(rng.integers(3, 9))
         examples = rng.integers(1, 500, ranks)
         examples[rng.integers(0, ranks)] = 0
-        yield _gradients(
-            rng, examples.tolist(), int(rng.integers(100, 900)), "drawn, one of them without any"
-        )
+        yield _gradients(rng, examples.tolist(), int(rng.integers(100, 900)), "drawn, one without any")
 
 
 def _gradients(rng: np.random.Generator, examples: list[int], length: int, what: str) -> Case:
@@ -124,6 +137,7 @@ def _layers(rng: np.random.Generator) -> Iterator[Case]:
     for ranks, batch, width, hidden in sizes:
         x, dy = rng.uniform(-2, 2, (2, batch, width))
         A, B = rng.uniform(-2, 2, (width, hidden)), rng.uniform(-2, 2, (hidden, width))
+        A[:, 0] = 0  # relu at 0 itself
         parts = np.array_split(np.arange(hidden), ranks)
         label = f"{batch} examples, {width} x {hidden} x {width} on {ranks} rank{'s' * (ranks > 1)}"
         rows = [B[part] for part in parts]
@@ -179,9 +193,13 @@ class InTime:
     def compare(self, got: Any, want: Order, args: tuple) -> Mismatch | None:
         """Return None if the order, simulated, is as good as `want`."""
         if type(got) is not list or len(got) != len(want) or not all(map(_are_tasks, got)):
-            said = f"Your function returned {describe(got)}, but a list of {len(want)} lists of pairs like"
-            return Mismatch((f"{said} ('F', 0) is needed, one for each stage.",), form=True)
+            said = f"Your function returned {describe(got)}, but a list for each of {len(want)} stages"
+            return Mismatch((f"{said} is needed, in one list, with pairs like ('F', 0).",), form=True)
         order = [[(kind, int(m)) for kind, m in tasks] for tasks in got]
+        for stage, (mine, right) in enumerate(zip(order, want, strict=True)):
+            if sorted(mine) != sorted(right):
+                said = f"Stage {stage} has {len(mine)} tasks; needed are F and B of each of {args[1]}"
+                return Mismatch((f"{said} micro-batches, each once.",))
         try:
             mine, best = pipeline.timeline(order), pipeline.timeline(want)
         except ValueError as problem:
@@ -193,10 +211,8 @@ class InTime:
             zip(pipeline.most_kept(order), pipeline.most_kept(want), strict=True)
         ):
             if kept > least:
-                said = (
-                    f"Stage {stage} keeps activations of {kept} micro-batches at a time; {least} are enough"
-                )
-                return Mismatch((f"It ends in time. {said}.",))
+                said = f"Stage {stage} keeps activations of {kept} micro-batches at a time"
+                return Mismatch((f"It ends in time. {said}; {least} are enough.",))
         return None
 
 
@@ -206,18 +222,14 @@ def _are_tasks(tasks: Any) -> bool:
         type(one) in (tuple, list)
         and len(one) == 2
         and type(one[0]) is str
-        and is_number(one[1])
-        and one[1] == int(one[1])
+        and (is_number(one[1]) and one[1] % 1 == 0)
         for one in tasks
     )
 
 
 def _pipelines(rng: np.random.Generator) -> Iterator[Case]:
     sizes = [(1, 3), (2, 1), (2, 4), (4, 4), (4, 8), (5, 3), (3, 11)]
-    sizes += [
-        tuple(int(n) for n in rng.integers((3, 9), (9, 25))),
-        tuple(int(n) for n in rng.integers(4, 12, 2)),
-    ]
+    sizes += [rng.integers((3, 9), (9, 25)).tolist(), rng.integers(4, 12, 2).tolist()]
     for stages, micro in sizes:
         yield Case((stages, micro), f"{stages} stages, {micro} micro-batches")
 
@@ -277,12 +289,22 @@ def stale(log: list[Event], slip: str = "") -> tuple[list[int], int]:
 
 def _logs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([(0, "fetch"), (0, "bring"), (0, "fetch"), (0, "bring")],), "one worker: never stale")
-    turns = [(worker, what) for what in ("fetch", "bring") for worker in (2, 0, 1)]
-    yield Case((turns * 2,), "three workers, all fetch and then all bring, twice")
+    yield Case((_round((2, 0, 1)) * 2,), "three workers, all fetch and then all bring, twice")
     again = [(0, "fetch"), (1, "fetch"), (1, "bring"), (0, "fetch"), (1, "fetch"), (0, "bring"), (1, "bring")]
     yield Case((again,), "worker 0 fetches once more before it brings anything")
+    busy = [(7, "fetch"), (8, "fetch"), *_round((1, 2)), (1, "fetch"), (2, "fetch"), (1, "bring")]
+    busy += [(7, "bring"), (2, "bring"), *_round((1, 2)) * 4]
+    yield Case((busy,), "worker 7 brings one, worker 8 none, 1 and 2 many")
+    late = [(2, "fetch"), *[(1, "fetch"), (1, "bring")] * 5, (2, "bring")]
+    yield Case((busy + late,), "the same, and then worker 2 is late for once")
+    yield Case((_round((9, 2, 4)) + _round((4, 2, 9)),), "three workers that are equally stale on average")
     for workers, updates, late in ((3, 40, 2), (5, 90, 4), (8, 150, 8)):
         yield Case((_log(rng, workers, updates, late),), f"{workers} workers, {updates} updates")
+
+
+def _round(workers: tuple[int, ...]) -> list[Event]:
+    """Return what is written where all fetch, and then all bring."""
+    return [(worker, what) for what in ("fetch", "bring") for worker in workers]
 
 
 def _log(rng: np.random.Generator, workers: int, updates: int, late: float) -> list[Event]:
@@ -315,8 +337,14 @@ STALE = Task(
     lookalikes={
         "An update does not make itself stale: only those count that came in between.": "itself",
         "A worker that fetches once more computes with newer weights: its last fetch counts.": "first fetch",
-        "The ages are right. On average, not in sum: who brings often is not stale for that.": "total",
         "The ages are right. On average, not at worst.": "worst",
+        "The ages are right. On average, not in sum: who brings often is not stale for that.": "total",
+        "Several are the stalest on average: of them the one with the smallest number is wanted.": (
+            lambda got, log: (
+                got[1] != stale(log)[1]
+                and stale([(-1 if worker == got[1] else worker, what) for worker, what in log])[1] == -1
+            )
+        ),
     },
     hints=(
         "What has the server to remember of a worker that fetches, so that it can tell later how old the "
@@ -336,7 +364,8 @@ def feedback(gradients: Array, k: int, slip: str = "") -> tuple[Array, Array]:
     owed, sent = np.zeros(gradients.shape[1]), np.zeros_like(gradients)
     for step, gradient in enumerate(gradients):
         wanted = gradient if slip == "forgets" else gradient + owed
-        order = np.argsort(wanted if slip == "signed" else -np.abs(wanted), kind="stable")
+        by = gradient if slip == "chosen" else wanted
+        order = np.argsort(wanted if slip == "signed" else -np.abs(by), kind="stable")
         places = (order[::-1] if slip == "signed" else order)[:k]
         sent[step, places] = wanted[places]
         owed = (owed if slip == "forgets" else 0) + wanted - sent[step]
@@ -376,6 +405,7 @@ FEEDBACK = Task(
     lookalikes={
         "What was not sent is forgotten: it belongs to the next gradient; send of their sum.": ("forgets"),
         "The largest in size are to be sent, not those that are the most above zero.": "signed",
+        "Choose by gradient + owed: what is owed for long is to be sent one day.": "chosen",
         "You add what was sent once more; what was not sent is owed.": "sent",
         "Only what the last step left is owed, but what was owed before and still not sent is, too.": "last",
     },
@@ -396,9 +426,7 @@ def fits(parameters: int, activations: int, memory: int, most: int, slip: str = 
     """Return the smallest number of ranks with which it fits, and the lowest stage then, else (0, 0)."""
     for ranks in range(1, most + 1):
         for stage in (3, 2, 1, 0) if slip == "highest" else (0, 1, 2, 3):
-            kept = zero.kept(
-                parameters, 1 if slip == "alone" else ranks, stage, mixed=slip != "float32"
-            ).total
+            kept = zero.kept(parameters, ranks, stage, mixed=slip != "float32").total
             shared = activations / ranks if slip == "shared" and stage else activations
             if kept + shared * (slip != "no activations") <= memory:
                 return ranks, stage
@@ -410,14 +438,16 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
     for parameters, activations, memory, most, what in (
         (2 * giga, 8 * giga, 40 * giga, 64, "it fits on one: nothing need be cut"),
         (2 * giga, 8 * giga, 39 * giga, 64, "on one it does not fit by a little"),
-        (4 * giga, 2 * giga, 50 * giga, 8, "two GPUs"),
+        (4 * giga, 2 * giga, 45 * giga, 8, "two GPUs"),
         (7 * giga + giga // 2, 10 * giga, 80 * giga, 64, "7.5 billion parameters on 80 GB"),
         (70 * giga, 20 * giga, 80 * giga, 16, "too few GPUs"),
         (10**6, 81 * giga, 80 * giga, 1000, "activations alone are too much"),
         (175 * giga, 15 * giga, 80 * giga, 4096, "175 billion parameters"),
-        (1000, 0, 16000, 4, "to the last byte"),
+        (1000, 0, 4000, 3, "one GPU too few"),
     ):
         yield Case((parameters, activations, memory, most), what)
+    for memory in (16000, 10000, 9999, 9000, 8999, 5333):
+        yield Case((1000, 0, memory, 4), f"1000 parameters, GPUs of {memory} bytes: to the last one")
     for times in (1.2, 10.3, 9.4, 8.5, 5.5, 3.1, 0.9):
         parameters, activations = int(rng.integers(10**8, 10**11)), int(rng.integers(10**8, 3 * 10**10))
         memory = activations + int(parameters * times * rng.uniform(0.97, 1.03))
@@ -434,10 +464,13 @@ MEMORY = Task(
     comparison=exact(parts=("ranks", "stage")),
     rules=(PLAIN,),
     lookalikes={
-        "Of the stages that fit on so many ranks the lowest is wanted: it sends the least.": "highest",
-        "Activations need their place, too, on every rank.": "no activations",
-        "Activations are each rank's own, whatever the stage.": "shared",
         "In mixed precision a parameter has 2 bytes, its gradient 2, its states 12.": "float32",
+        "Of the stages that fit on so many ranks the lowest is wanted: it sends the least.": "highest",
+        "Activations are each rank's own, whatever the stage.": "shared",
+        "Activations need their place, too, on every rank.": "no activations",
+        "Fewer ranks are enough: their number is to be the smallest first, then the stage.": (
+            lambda got, *model: 0 < fits(*model)[0] < got[0]
+        ),
     },
     hints=(
         "What of the 2 + 2 + 12 bytes of a parameter does a rank keep whole in each stage, and what is "
@@ -463,9 +496,10 @@ def accumulated(batches: list, w: Array, rate: float, slip: str = "") -> Array:
             own = 2 * x.T @ (x @ w - y)
             total = total + (own / max(1, len(x)) if slip in ("of means", "broken") else own)
             count += len(x)
+            w = w - rate * own / max(1, len(x)) if slip == "eager" else w
         if slip in ("of means", "broken"):
             count = len(micro_batches)
-        w = w - rate * total / (1 if slip == "sum" else count)
+        w = w if slip == "eager" else w - rate * total / (1 if slip == "sum" else count)
         kept.append(w)
     return np.array(kept)
 
@@ -495,6 +529,7 @@ ACCUMULATE = Task(
         "That is as `broken` does: what does a step leave behind, and what of unequal micro-batches?": (
             "broken"
         ),
+        "Weights change once a step, not with each micro-batch: all of a step see the same.": "eager",
         "The sum of all examples' gradients has still to be divided by their number.": "sum",
     },
     hints=(
@@ -532,13 +567,12 @@ def mesh(
             data, rest = divmod(ranks, tensor * stages)
             if rest or layers % stages or batch % max(1, data):
                 continue
-            if model_gb / (tensor * stages) > memory_gb and slip != "no memory":
+            part = model_gb / (tensor * stages)
+            if part > memory_gb and slip != "no memory":
                 continue
             turn = compute_s / (tensor * stages) + layers / stages * layer_s * (tensor - 1) / tensor
             turns = batch // data + (0 if slip == "no bubble" else stages - 1)
-            gradients = (
-                gradient_s * model_gb / (1 if slip == "whole" else tensor * stages) * (data - 1) / data
-            )
+            gradients = gradient_s * (model_gb if slip == "whole" else part) * (data - 1) / data
             found.append((turns * turn + gradients, tensor, stages, data))
     seconds, tensor, stages, data = min(found, default=(0.0, 0, 0, 0))
     return data, tensor, stages, seconds
@@ -547,16 +581,20 @@ def mesh(
 def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     for args, what in (
         ((1, 8, 12, 16, 2.0, 80.0, 0.5, 0.001, 0.02), "one GPU"),
-        ((8, 8, 12, 64, 2.0, 80.0, 0.5, 0.003, 0.02), "a small model on one island"),
+        ((8, 8, 12, 64, 2.0, 75.0, 0.5, 0.003, 0.02), "a small model on one island"),
         ((8, 8, 12, 64, 200.0, 80.0, 3.0, 0.003, 0.02), "it does not fit on one GPU"),
         ((64, 8, 48, 64, 2000.0, 80.0, 30.0, 0.01, 0.02), "a large model"),
-        (
-            (64, 4, 10, 64, 2000.0, 80.0, 30.0, 0.01, 0.02),
-            "only layers that divide, only tensor within an island",
-        ),
-        ((6, 4, 9, 12, 30.0, 20.0, 2.0, 0.02, 0.1), "six GPUs, nine layers"),
-        ((16, 8, 24, 16, 4000.0, 80.0, 9.0, 0.01, 0.02), "nothing fits"),
+        ((64, 4, 10, 64, 200.0, 80.0, 30.0, 0.01, 0.02), "ten layers, islands of four"),
+        ((6, 4, 9, 12, 30.0, 20.0, 2.0, 0.002, 0.1), "six GPUs, nine layers, islands of four"),
+        ((16, 8, 24, 16, 1290.0, 80.0, 9.0, 0.01, 0.02), "nothing fits"),
         ((256, 8, 24, 256, 1.0, 80.0, 0.2, 0.0001, 5.0), "a slow network"),
+        ((6, 2, 9, 12, 30.0, 20.0, 2.0, 0.002, 0.1), "six GPUs, islands of two"),
+        ((6, 1, 9, 8, 3.0, 80.0, 2.0, 0.002, 0.1), "eight examples for six GPUs"),
+        ((4, 1, 4, 2, 100.0, 25.0, 2.0, 0.01, 0.02), "a stage for each layer, to the last byte"),
+        ((4, 8, 2, 2, 10.0, 3.0, 2.0, 0.001, 0.02), "two layers, two examples"),
+        ((8, 8, 12, 64, 2.0, 80.0, 1.0, 0.0, 0.0), "a network that costs nothing: equally short steps"),
+        ((2, 1, 4, 8, 4.0, 80.0, 1.0, 0.5, 0.25), "two GPUs: data and pipeline are equally short"),
+        ((2, 2, 4, 8, 4.0, 80.0, 1.0, 0.03125, 1.25), "two GPUs: tensor and pipeline are equally short"),
     ):
         yield Case(args, f"{args[0]} GPUs: {what}")
     drawn = 0

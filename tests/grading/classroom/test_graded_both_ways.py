@@ -82,7 +82,7 @@ def defines(texts: list[str], entry: str) -> bool:
 def check_and_grading_agree(names, items, session) -> None:
     for name in names:
         chapter, refused, texts = NOTEBOOKS[name]
-        wanted = [one for one in items.values() if one.task_id[:2] == chapter and defines(texts, one.entry)]
+        wanted = [one for one in items.values() if one.task.chapter == chapter and defines(texts, one.entry)]
         assert wanted, name
         ran, verdicts = session(texts), graded(chapter, texts, tuple(wanted))
         for one in wanted:
