@@ -170,10 +170,11 @@ KEPT_BY_ALL = source("""
 """)
 
 
-def test_a_rank_knows_what_messages_tell_it_and_nothing_else():
+def test_a_rank_knows_what_messages_tell_it_and_nothing_else(capsys):
     from course_lib.grading.stage import NotByMessages, play
 
     def passed_on(wire, x):
+        print(wire.rank)
         if wire.rank:
             x = x + wire.receive(x, source=wire.rank - 1)
         if wire.rank + 1 < wire.size:
@@ -190,6 +191,7 @@ def test_a_rank_knows_what_messages_tell_it_and_nothing_else():
         return sum(shared)
 
     values, _ = play(passed_on, ([np.full(2, 1.0), np.full(2, np.nan), np.full(2, 4.0)],))
+    assert sorted(capsys.readouterr().out.split()) == ["0", "1", "2"]
     assert values[0].tolist() == [1, 1] and np.isnan(values[2]).all()
     with pytest.raises(NotByMessages, match="rank 0, alone with the messages"):
         play(looked_up, ([np.ones(2), np.ones(2)],))
