@@ -85,6 +85,7 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
         ((2, 4, 8), 0.5, 12.0, 9.3, 64, "one thread was not measured"),
         ((1, 2, 8), 3.0, 4.0, 0.9, 32, "a thread more costs more than it brings"),
         ((8, 1, 3), 0.2, 15.0, 5.0, 5, "measured in no order"),
+        ((2, 8, 12), 0.4, 20.0, 5.5, 32, "of those that were measured, one beyond the best is the fastest"),
     ):
         yield Case((_measured(measured, serial, divided, best), most), what)
     for _ in range(6):
@@ -176,6 +177,18 @@ def _each_once(before: list[int], already: int):
     return right
 
 
+def _stays(tiles: int):
+    def kept(moment: JointState) -> bool | str:
+        gone = [thread for thread, (kind, _) in enumerate(moment.coming) if kind == "end"]
+        left = tiles - moment.shared["following"][0] if gone else 0
+        return left <= 0 or (
+            f"thread {gone[0]} has gone home although nobody has taken tile {tiles - left} yet. Who meets "
+            "another one at the lock waits for it, or in the end one thread is left to work"
+        )
+
+    return kept
+
+
 RACE_TOGETHER = AtOnce("done", "does its tile (`done[tile] += 1`)")
 
 
@@ -188,10 +201,11 @@ def _team(threads: int, tiles: int, already: int = 0, before: Sequence[int] = BE
             "following": [already],
             "done": done,
             "locks": {"following": Lock()},
-            "slots": {"none": 0},
+            "slots": {},
         },
         _each_once(done, already),
         CHECKED_LOCKS,
+        kept=_stays(tiles),
     )
 
 
@@ -309,7 +323,7 @@ def _bank(
     others = [f"move_of_others({giver}, {taker}, {amount}, balance)" for giver, taker, amount in moves]
     others += [f"pay_of_others({paid[0]}, {paid[1]}, balance)"] * (paid[1] > 0)
     locks = {account: Lock() for account in range(len(balance))}
-    shared = {"balance": [*balance], "locks": locks, "slots": {"-": 0}}
+    shared = {"balance": [*balance], "locks": locks, "slots": {}}
     return Scenario(said, ("{entry}(balance)",) * totals + (*others,), shared, right, OTHERS)
 
 
