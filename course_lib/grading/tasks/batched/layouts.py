@@ -76,7 +76,10 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield from _view(
         (B, H, T, D), (width, D, B * width, 1), f"{heads} that is (T, B, H * D)", "the same, each transposed"
     )
+    yield from _view((1, H, M, N), (H * M * N, 0, N, 1), "one utterance, one matrix for all of its heads")
+    yield from _view((B, 1, M, N), (0, M * N, N, 1), "the first head of one utterance for all utterances")
     for strides, *labels in (
+        ((H, 1, N, 1), "matrices that begin one number further each time"),
         ((0, 0, N, 1), "one matrix for all of them"),
         ((H * N, N, 0, 1), "one row for each matrix", "one column for each matrix"),
         ((M * N, M * N, N, 1), "the heads of an utterance, and one further for the next"),
