@@ -9,6 +9,7 @@ messages that it got: it has to send and to return the same.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 import ctypes
@@ -17,7 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -152,12 +153,18 @@ def _copied(function: Callable) -> Callable:
     """Return a function with tables of its own, and so all functions that it can call."""
     if not isinstance(function, FunctionType):
         return function
-    names: dict[str, Any] = {}
-    for name, one in function.__globals__.items():
-        if isinstance(one, FunctionType) and one.__globals__ is function.__globals__:
-            names[name] = _in(names, one)
-        else:
-            names[name] = copy.deepcopy(one) if isinstance(one, list | dict | set | np.ndarray) else one
+    names: dict[str, Any] = {"__builtins__": builtins}
+    todo = [function.__code__]
+    while todo:  # what it reaches alone: a notebook has cells, results and pictures beside it
+        code = todo.pop()
+        todo += [one for one in code.co_consts if isinstance(one, CodeType)]
+        for name in {*code.co_names} & function.__globals__.keys() - names.keys():
+            one = function.__globals__[name]
+            if isinstance(one, FunctionType) and one.__globals__ is function.__globals__:
+                names[name] = _in(names, one)
+                todo.append(one.__code__)
+            else:
+                names[name] = copy.deepcopy(one) if isinstance(one, list | dict | set | np.ndarray) else one
     return _in(names, function)
 
 
