@@ -80,17 +80,23 @@ def planned(
     for name, value in {"link": link, "bucket": bucket or 1, **dict(enumerate(seconds))}.items():
         number(f"{name}", value, above=0)
     now, free, waiting = 0.0, 0.0, 0.0
-    computes, wire = [], []
+    computes, wire, names = [], [], []
     for at, (each, size) in enumerate(zip(seconds, nbytes, strict=True)):
         layer = len(seconds) - at
         computes.append(TimeSpan(f"{layer}", now, now + each))
+        names.append(layer)
         now, waiting = now + each, waiting + size
         if at + 1 == len(seconds) or (bucket and waiting >= bucket):
             begin = max(now, free)
             free = begin + 2 * (ranks - 1) * (alpha + waiting / ranks / link)
-            wire.append(TimeSpan(f"{layer}", begin, free))
-            waiting = 0.0
+            wire.append(TimeSpan(_called(names), begin, free))
+            waiting, names = 0.0, []
     return BackwardTimes(tuple(computes), tuple(wire))
+
+
+def _called(layers: Sequence[int]) -> str:
+    """Return what a bucket of these layers is called, the last layer first: "4", "6 to 3"."""
+    return f"{layers[0]}" if len(layers) == 1 else f"{layers[0]} to {layers[-1]}"
 
 
 def backward(
@@ -105,10 +111,10 @@ def backward(
     import torch.distributed as dist
 
     layers = [layer for layer in model if any(True for _ in layer.parameters())]
-    computes, wire, works, full = [], [], [], []
+    computes, wire, works, full, names = [], [], [], [], []
 
-    def send(name: str) -> None:
-        grads, began = [one.grad for one in full], time.perf_counter()
+    def send() -> None:
+        grads, began, name = [one.grad for one in full], time.perf_counter(), _called(names)
         flat = torch.cat([one.reshape(-1) for one in grads])
         work = dist.all_reduce(flat, async_op=True)
         at = len(wire)
@@ -118,22 +124,24 @@ def backward(
         )
         works.append((work, flat, grads))
         full.clear()
+        names.clear()
 
-    def arrived(layer: torch.nn.Module, name: str) -> None:
+    def arrived(layer: torch.nn.Module, place: int) -> None:
         full.extend(layer.parameters())
+        names.append(place)
         last = computes[-1].end if computes else start
-        computes.append(TimeSpan(name, last, time.perf_counter()))
+        computes.append(TimeSpan(f"{place}", last, time.perf_counter()))
         if bucket and sum(one.grad.nbytes for one in full) >= bucket:
-            send(name)
+            send()
 
     handles = []
     for place, layer in enumerate(layers, 1):
         left = [sum(1 for _ in layer.parameters())]
 
-        def one_more(_, layer=layer, name=f"{place}", left=left) -> None:
+        def one_more(_, layer=layer, place=place, left=left) -> None:
             left[0] -= 1
             if not left[0]:
-                arrived(layer, name)
+                arrived(layer, place)
 
         handles += [one.register_post_accumulate_grad_hook(one_more) for one in layer.parameters()]
     value = loss()
@@ -141,7 +149,7 @@ def backward(
     start = time.perf_counter()
     value.backward()
     if full:
-        send("1")
+        send()
     for work, flat, grads in works:
         work.wait()
         flat /= dist.get_world_size()

@@ -81,8 +81,9 @@ H100 = ClusterGpu("H100", 989e12, 80e9, 3.35e12, island=8, near=450e9, far=50e9)
 
 
 ASSUMED = (
-    "Assumed: every GPU reaches the same share of its peak in products, gradients travel while the last "
-    "micro-batch goes backward, loading takes no time, nothing fails, and time is paid by the second."
+    "Assumed: every GPU reaches the same share of its peak in products, small ones too; gradients travel "
+    "while the last micro-batch goes backward, and network is what is left of them; loading takes no time, "
+    "nothing fails, and time is paid by the second."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -152,9 +153,10 @@ def _bar(on: Sheet, bar: TimeSpan, y: float, height: float, scale: float, is_pin
 
 def _axis(on: Sheet, y: float, end: float, scale: float, factor: float, unit: str) -> None:
     on.line(LEFT, y, LEFT + end * scale, y, stroke=LINE)
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        x = LEFT + share * end * scale
+    step = 10.0 ** math.floor(math.log10(factor * end))
+    step *= next(share for share in (0.2, 0.5, 1.0, 2.0) if factor * end / step / share <= 6)
+    for tick in range(int(factor * end / step + 1e-9) + 1):
+        x = LEFT + tick * step / factor * scale
         on.line(x, y, x, y + 5, stroke=LINE)
-        words = digits(factor * share * end) if share else "0"
-        on.write(x, y + 19, words, size=11.5, anchor="middle", fill=QUIET)
+        on.write(x, y + 19, f"{tick * step:g}", size=11.5, anchor="middle", fill=QUIET)
     on.write(0, y + 19, f"time ({unit})", size=11.5, fill=QUIET)

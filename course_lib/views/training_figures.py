@@ -31,7 +31,7 @@ def losses(runs: Mapping[str, Curve], x: str = "step", what: str = "loss", log: 
     if not curves or any(len(of_x) != len(y) or len(y) < 2 for of_x, y in curves.values()):
         raise ValueError("Losses need at least one run of two points or more, with an x for each.")
     last = {name: float(np.median(y[-max(1, len(y) // 20) :])) for name, (_, y) in curves.items()}  # noisy
-    said = ", ".join(f"{name} {digits(end)}" for name, end in sorted(last.items(), key=lambda one: one[1]))
+    said = "; ".join(f"{name} {digits(end)}" for name, end in sorted(last.items(), key=lambda one: one[1]))
     title = f"At the end the {what} is: {said}"
     with panel(8.0, 4.0, title, 62) as (fig, axes):
         for number, (name, (of_x, y)) in enumerate(curves.items()):

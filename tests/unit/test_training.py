@@ -285,7 +285,10 @@ def test_gradients_that_travel_early_are_the_ranks_means():
         assert np.array_equal(other, third)
     times = early[0][0]
     assert [bar.name for bar in times.computes] == ["4", "3", "2", "1"]
-    assert [bar.name for bar in times.wire] == ["3", "1"]  # a layer has 263,168 bytes: two fill a bucket
+    assert [bar.name for bar in times.wire] == [
+        "4 to 3",
+        "2 to 1",
+    ]  # a layer has 263,168 bytes: two fill a bucket
     assert all(bar.end > bar.begin >= 0 for bar in times.computes + times.wire)
 
 
@@ -307,6 +310,11 @@ def test_the_planner_meets_nine_published_runs_with_what_one_of_them_says():
         sizes, [1.7, 3.6, 7.5, 18.4, 39.1, 76.1, 145.6, 310.1, 529.6, 1008.0], rtol=0.03
     )
     assert all(planner.predicted(run, reached).memory < 80e9 for run in planner.MEGATRON)
+    large = planner.transformer(32, 20480, 128)  # 162 billion parameters on 64 GPUs: figure 13 of that paper
+    for batch in (32, 128):
+        ways = [planner.Mesh(1, tensor, 64 // tensor) for tensor in (8, 4, 2)]
+        speeds = [planner.step(large, planner.A100, way, batch, reached=reached).flops for way in ways]
+        assert speeds == sorted(speeds, reverse=True)
 
 
 def test_a_step_is_made_of_its_parts():
@@ -365,7 +373,7 @@ def test_pictures_of_training_say_what_they_show():
     walk.order.value = "1F1B"
     assert walk.picture.value.count("F3") == 0 and "F3" in walk.frame(5)
     said = views.losses({"a": [2.0, 1.0], "b": ([0, 5], [2.0, 0.5])}, x="s").alt
-    assert "At the end the loss is: b 0.500, a 1.00" in said
+    assert "At the end the loss is: b 0.500; a 1.00" in said
     said = views.rank_memory({"ZeRO 0": zero.kept(1e9, 4, 0), "ZeRO 3": zero.kept(1e9, 4, 3)}).alt
     assert "ZeRO 0 16.0 GB, ZeRO 3 4.00 GB" in said and "gradients 1.00 GB" in said
     for call, words in (

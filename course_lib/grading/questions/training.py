@@ -15,6 +15,9 @@ QUESTIONS: tuple[Question, ...] = (
             400: "In a ring a rank sends an eighth of the array in each of 2 · 7 steps.",
             400 * 7: "So much would be sent if each rank sent all of its gradient to all the others.",
             3200: "So much would come to a server of 8 workers.",
+            800: "Nearly: a rank need not send the eighth that it ends with, in either round.",
+            100: "That is two blocks. In a round each rank sends 7 of them, one a step.",
+            50: "That is one block. In each of 2 · 7 steps a rank sends one.",
         },
         tolerance=0.02,
         unit="MB",
@@ -28,6 +31,8 @@ QUESTIONS: tuple[Question, ...] = (
         {
             70: "70 turns are all there are: m + p − 1. How many of them are micro-batches?",
             72: "The bubble has p − 1 = 7 turns, not 8.",
+            64: "63 are just enough: 7 of 70 turns.",
+            62: "7 of 69 turns are a little more than a tenth.",
             80: "The share is of all turns, m + p − 1, and the bubble has p − 1 of them.",
         },
         tolerance=1e-6,
@@ -35,16 +40,16 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "C.rate",
         "A model was trained with 32 examples a step and the learning rate 0.1; it goes to 4 machines with "
-        "32 each. Which change keeps its training most nearly as it was?",
+        "32 each. Which change brings it about as far in as many epochs?",
         "rate 0.4",
         "There are a quarter of the steps, each points in about the same direction: let each go four times "
         "as far (after a warm-up).",
         {
             "rate 0.1": "Then the weights move a quarter as far in an epoch.",
             "rate 0.025": "The mean over 128 is no larger than that over 32, so nothing needs to be smaller.",
-            "four times the epochs": "That is as many steps as before: four machines would save no time.",
+            "rate 0.2": "Twice as far in a quarter of the steps is half the way. (For Adam it is usual.)",
         },
-        options=("rate 0.1", "rate 0.4", "rate 0.025", "four times the epochs"),
+        options=("rate 0.1", "rate 0.4", "rate 0.025", "rate 0.2"),
     ),
 )
 
