@@ -134,10 +134,11 @@ def walk(
 
 
 def _walks(rng: np.random.Generator) -> Iterator[Case]:
-    # On a long one it costs much to add up anew, if the first row, where adding to 0 is free, is one of many.
-    long = [[*sizes(rng, 4, 8)] for _ in range(3)]
+    # On a long one it costs much to add up anew, and by doubling, too, if the first row, where adding to 0 is
+    # free, is one of many.
+    long = [[*sizes(rng, 6, 10)] for _ in range(3)]
     for side, shape in enumerate(long):
-        shape[side] = int(rng.integers(50, 70))
+        shape[side] = int(rng.integers(150, 200))
     small = ((2, 2, 2), (1, 3, 2), (3, 1, 1), (0, 2, 3), (2, 0, 3), (2, 3, 0))
     for M, K, N in (*small, sizes(rng, 4, 9), *long):
         lengths = (K + int(rng.integers(9)), N + int(rng.integers(9)), N + int(rng.integers(20)))

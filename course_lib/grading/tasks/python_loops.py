@@ -203,7 +203,8 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
     yield Case(([2.5, 0.0], [1.5, math.inf]), "a 0 that meets inf: 0 * inf is NaN")
-    yield Case(([math.inf, 2.5], [0.0, 1.5]), "inf that meets a 0: inf * 0 is NaN")
+    for row, col in (([math.inf, 2.5], [0.0, 1.5]), ([2.5, math.inf], [1.5, 0.0])):  # first, and later
+        yield Case((row, col), "inf that meets a 0: inf * 0 is NaN")
     yield Case(([0.0, 2.5], [1.5, -math.inf]), "a 0 and -inf that do not meet")
     yield Case(([2.5, 0.0], [1.5, math.nan]), "a 0 that meets NaN: 0 * NaN is NaN")
 
