@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from course_lib.arguments import whole
 from course_lib.distributed.wire import Array, Wire
 
 # -- rings: each rank talks to its two neighbours -----------------------------------------------------------
@@ -55,7 +56,7 @@ def ring_all_reduce(wire: Wire, x: Array) -> Array:
 
 def ring_broadcast(wire: Wire, x: Array, root: int = 0) -> Array:
     """Return the root's x, in P blocks that follow each other along the ring. 2 P − 2 steps, n bytes."""
-    place = (wire.rank - root) % wire.size  # the root is 0; the last does not pass on
+    place = _from_root(wire, root)  # the root is 0; the last does not pass on
     left, right = (wire.rank - 1) % wire.size, (wire.rank + 1) % wire.size
     blocks = cut(x, wire.size)
     if place > 0:
@@ -77,7 +78,7 @@ def ring_broadcast(wire: Wire, x: Array, root: int = 0) -> Array:
 
 def tree_broadcast(wire: Wire, x: Array, root: int = 0) -> Array:
     """Return the root's x by a binomial tree. log2 P steps, rounded up; the root sends n log2 P bytes."""
-    place = (wire.rank - root) % wire.size
+    place = _from_root(wire, root)
     distance = 1
     while distance < wire.size:
         if place < distance and place + distance < wire.size:
@@ -90,7 +91,7 @@ def tree_broadcast(wire: Wire, x: Array, root: int = 0) -> Array:
 
 def tree_reduce(wire: Wire, x: Array, root: int = 0) -> Array:
     """Return the sum of all ranks' x on the root; elsewhere what it had summed. The broadcast backwards."""
-    place = (wire.rank - root) % wire.size
+    place = _from_root(wire, root)
     distance = 1 << (wire.size - 1).bit_length()
     while distance := distance // 2:
         if place < distance and place + distance < wire.size:
@@ -135,10 +136,9 @@ def doubling_all_gather(wire: Wire, blocks: list[Array]) -> list[Array]:
     blocks = list(blocks)
     distance = 1
     while distance < wire.size:
-        partner = wire.rank ^ distance
-        have = range(wire.rank // distance * distance, wire.rank // distance * distance + distance)
-        want = range(partner // distance * distance, partner // distance * distance + distance)
-        for mine, theirs in zip(have, want, strict=True):
+        partner, have = wire.rank ^ distance, wire.rank // distance * distance
+        for mine in range(have, have + distance):
+            theirs = mine ^ distance
             blocks[theirs] = wire.exchange(blocks[mine], partner, partner, like=blocks[theirs])
         distance *= 2
     return blocks
@@ -150,11 +150,9 @@ def halving_reduce_scatter(wire: Wire, blocks: list[Array]) -> Array:
     blocks = list(blocks)
     distance = wire.size // 2
     while distance:
-        partner = wire.rank ^ distance
-        keep = range(wire.rank // distance * distance, wire.rank // distance * distance + distance)
-        give = range(partner // distance * distance, partner // distance * distance + distance)
-        for mine, theirs in zip(keep, give, strict=True):
-            received = wire.exchange(blocks[theirs], partner, partner, like=blocks[mine])
+        partner, keep = wire.rank ^ distance, wire.rank // distance * distance
+        for mine in range(keep, keep + distance):
+            received = wire.exchange(blocks[mine ^ distance], partner, partner, like=blocks[mine])
             blocks[mine] = blocks[mine] + received
         distance //= 2
     return blocks[wire.rank]
@@ -169,12 +167,12 @@ def hierarchical_all_reduce(wire: Wire, x: Array, racks: Sequence[Sequence[int]]
     Each rack reduces and scatters among its own; ranks of one place in their racks all-reduce their block;
     then each rack gathers. Between racks a rank sends 2 n / R (G − 1) / G bytes: R ranks a rack, G racks.
     """
-    rack = next(list(members) for members in racks if wire.rank in members)
-    if len({len(members) for members in racks}) > 1:
+    sizes = [len(members) for members in racks]
+    if len({*sizes}) > 1 or sorted(rank for members in racks for rank in members) != list(range(wire.size)):
         raise ValueError(
-            f"Racks have {[len(members) for members in racks]} ranks, but must have equally many."
+            f"Racks have {sizes} ranks, but must have equally many, and each of 0 to {wire.size - 1} once."
         )
-    near = wire.among(rack)
+    near = wire.among(next(members for members in racks if wire.rank in members))
     far = wire.among([members[near.rank] for members in racks])
     blocks = cut(x, near.size)
     blocks[near.rank] = ring_all_reduce(far, ring_reduce_scatter(near, blocks))
@@ -192,6 +190,11 @@ def cut(x: Array, parts: int) -> list[Array]:
 def joined(blocks: Sequence[Array], like: Array) -> Array:
     """Return blocks as one array of the shape of `like`."""
     return np.concatenate(blocks).reshape(like.shape)
+
+
+def _from_root(wire: Wire, root: int) -> int:
+    """Return how many places after the root this rank is."""
+    return (wire.rank - whole("root", root, least=0, most=wire.size - 1)) % wire.size
 
 
 def _check_power(size: int) -> None:

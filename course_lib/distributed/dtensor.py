@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from course_lib.distributed.matmul import ALGORITHMS, Shape, grid, grid_layout, row_layout
+from course_lib.distributed.matmul import Shape, grid, grid_layout, summa
 from course_lib.distributed.wire import Array, Wire
 
 #: Where `tcpi_bytes_sent` lies in Linux' struct tcp_info (include/uapi/linux/tcp.h), since version 4.19.
@@ -42,25 +42,8 @@ def in_six_lines(A: Array, B: Array, rows: int, columns: int) -> Array:
     return (row_of_A @ column_of_B).to_local().numpy()
 
 
-def left_to_itself(A: Array, B: Array) -> Array:
-    """Return this rank's band of rows of C from its bands of A and B, where DTensor chooses what to send.
-
-    It turns A's bands of rows into columns, so that each rank has a summand of all of C, and adds these up:
-    it compares what it costs to get the operands, and does not see that the sum comes after. One line more,
-    ``b = b.redistribute(mesh, [Replicate()])``, and it is the row split.
-    """
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.tensor import DTensor, Shard, init_device_mesh
-
-    mesh, bands = init_device_mesh("cpu", (dist.get_world_size(),)), [Shard(0)]
-    a = DTensor.from_local(torch.from_numpy(A), mesh, bands)
-    b = DTensor.from_local(torch.from_numpy(B), mesh, bands)
-    return (a @ b).redistribute(mesh, bands).to_local().numpy()
-
-
 def beside(shape: Shape) -> dict[str, int]:
-    """Return the bytes that this rank sends, for `launch.run`: by our row and summa, and by DTensor's.
+    """Return the bytes that this rank sends, for `launch.run`: by our summa, and by DTensor's.
 
     Matrices are of float32; each product is checked. Raises ValueError for a shape that does not divide by
     the ranks, where blocks are not of one size, and OSError where the kernel does not count (not Linux).
@@ -77,21 +60,14 @@ def beside(shape: Shape) -> dict[str, int]:
     rng = np.random.default_rng(0)
     A = rng.integers(-9, 10, (M, K)).astype(np.float32)
     B = rng.integers(-9, 10, (K, N)).astype(np.float32)
-    bands, blocks = row_layout(shape, ranks), grid_layout(shape, ranks)
-    wire = Wire.of_group()
-    products: dict[str, tuple] = {
-        "row": (bands, lambda a, b: ALGORITHMS["row"].multiply(wire, a, b, shape)),
-        "dtensor, left to itself": (bands, left_to_itself),
-        "summa": (blocks, lambda a, b: ALGORITHMS["summa"].multiply(wire, a, b, shape)),
-        "dtensor": (blocks, lambda a, b: in_six_lines(a, b, *grid(ranks))),
-    }
-    sent = {}
-    for name, (layout, multiply) in products.items():
-        a, b = np.ascontiguousarray(A[layout.A[rank]]), np.ascontiguousarray(B[layout.B[rank]])
-        value, sent[name] = counted(multiply, a, b)
-        if not np.array_equal(value, (A @ B)[layout.C[rank]]):
+    wire, at = Wire.of_group(), grid_layout(shape, ranks)
+    mine = np.ascontiguousarray(A[at.A[rank]]), np.ascontiguousarray(B[at.B[rank]])
+    ours, sent = counted(lambda a, b: summa(wire, a, b, shape), *mine)
+    theirs, sent_too = counted(lambda a, b: in_six_lines(a, b, *grid(ranks)), *mine)
+    for name, C in (("summa", ours), ("dtensor", theirs)):
+        if not np.array_equal(C, (A @ B)[at.C[rank]]):
             raise ArithmeticError(f"'{name}' is wrong on rank {rank} of {ranks}.")
-    return sent
+    return {"summa": sent, "dtensor": sent_too}
 
 
 def counted(function: Callable[..., Array], *arguments: Array) -> tuple[Array, int]:

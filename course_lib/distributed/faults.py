@@ -7,6 +7,7 @@ checkpoint interval for restart dumps" (2006).
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import signal
@@ -54,8 +55,13 @@ def check_and_repair(A: Array, B: Array, C: Array, safety: float = 8.0) -> Check
     """Compare C with the checksums of A B; where a row and a column disagree, compute that entry anew.
 
     One wrong entry in a row or column is repaired. Raises ValueError when what is wrong cannot be told: rows
-    disagree, but no column does. What is smaller than rounding is not found.
+    disagree, but no column does; and for matrices that are not floats. What is smaller than rounding is not
+    found.
     """
+    if not all(x.dtype.kind == "f" for x in (A, B, C)):
+        raise ValueError(
+            f"A, B and C are of {A.dtype}, {B.dtype} and {C.dtype}, but the tolerance is for floats."
+        )
     of_columns, of_rows = checksums(A, B)
     may_columns, may_rows = tolerances(A, B, safety)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -88,14 +94,17 @@ def multiply_tiles(A: Array, B: Array, tile: int, folder: Path | str) -> Array:
     """Return A B, computed in bands of `tile` rows that are kept in `folder` as they come.
 
     Who begins again with the same folder computes only what is missing: that is all there is to a checkpoint.
+    A file's name says which rows, and what of: what is kept of other matrices is not taken for these.
     """
     whole("tile", tile)
-    bands = []
+    other, bands = hashlib.blake2b(np.ascontiguousarray(B)), [np.empty((0, B.shape[1]), A.dtype)]
     for begin in range(0, A.shape[0], tile):
-        path = Path(folder) / f"rows-{begin}.npy"
+        rows, of = np.ascontiguousarray(A[begin : begin + tile]), other.copy()
+        of.update(rows)
+        path = Path(folder) / f"rows-{begin}-{begin + len(rows)}-{of.hexdigest()[:16]}.npy"
         if not path.exists():
             saved = io.BytesIO()
-            np.save(saved, A[begin : begin + tile] @ B)  # (tile, N)
+            np.save(saved, rows @ B)  # (tile, N)
             whole_files.write(path, saved.getvalue())
         bands.append(np.load(path))
     return np.concatenate(bands)
@@ -114,6 +123,7 @@ def young_daly_s(checkpoint_s: float, mtbf_s: float) -> float:
 
 def overhead(interval_s: float, checkpoint_s: float, mtbf_s: float, restart_s: float = 0.0) -> float:
     """Return the part of the time that is lost, to first order: checkpoints, redone work, restarts."""
+    _check_times(interval_s, checkpoint_s, mtbf_s, restart_s)
     return checkpoint_s / interval_s + (interval_s / 2 + restart_s) / mtbf_s
 
 
@@ -125,7 +135,16 @@ def simulated_run(
     restart_s: float = 0.0,
     seed: int = 0,
 ) -> float:
-    """Return how long a run of `work_s` takes when failures come at random (exponentially), in seconds."""
+    """Return how long a run of `work_s` takes when failures come at random (exponentially), in seconds.
+
+    Raises ValueError where it would never end: without a failure an interval goes by once in e^20 times.
+    """
+    _check_times(interval_s, checkpoint_s, mtbf_s, restart_s)
+    if min(interval_s, number("work_s", work_s, least=0)) + checkpoint_s > 20 * mtbf_s:
+        raise ValueError(
+            f"An interval of {interval_s:g} s never ends where something fails every {mtbf_s:g} s: write "
+            "checkpoints sooner."
+        )
     rng = np.random.default_rng(seed)
     now = done = 0.0
     failure = rng.exponential(mtbf_s)
@@ -137,6 +156,13 @@ def simulated_run(
             now = failure + restart_s
             failure = now + rng.exponential(mtbf_s)
     return now
+
+
+def _check_times(interval_s: float, checkpoint_s: float, mtbf_s: float, restart_s: float) -> None:
+    number("interval_s", interval_s, above=0)
+    number("checkpoint_s", checkpoint_s, least=0)
+    number("mtbf_s", mtbf_s, above=0)
+    number("restart_s", restart_s, least=0)
 
 
 # -- a slow rank --------------------------------------------------------------------------------------------

@@ -13,16 +13,19 @@ back in their order, a time limit says where each of them stands, and nothing ou
 
 from __future__ import annotations
 
+import ctypes
+import json
 import logging
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from course_lib.arguments import number, whole
 MOST_RANKS = 64
 RANK_BYTES = 64 << 20  # what a forked rank with a gloo group needs of its own, before any matrix
 MOST_PRINTED = 1 << 16  # characters of a rank's output that are shown
+GRACE_S = 60.0  # beyond the time limit, for the server of ranks to start, and each rank to end
 RANK = "course_lib.distributed.rank"
 NO_RANK_BEGAN = (
     "No rank began: each of them imports the script that calls run, so the call belongs below "
@@ -41,6 +45,7 @@ NO_RANK_BEGAN = (
 )
 #: torchrun gives all attempts one store, in which a restarted rank of gloo finds the addresses of the dead.
 OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+_ONE_AT_A_TIME = threading.Lock()  # the engine's settings are those of the whole process
 
 
 class RankFailed(RuntimeError):
@@ -63,9 +68,10 @@ def run(
 
     Args:
         function: asks `torch.distributed` for its rank. It and the arguments are sent by value, by
-            cloudpickle: also a closure, also what was defined in a notebook.
+            cloudpickle: also a closure, also what was defined in a notebook. Arguments of its own that are
+            called `ranks`, `time_limit_s` or `restarts` it gets by functools.partial: here they are run's.
         ranks: number of processes; they share this machine's cores.
-        time_limit_s: after this many seconds all ranks are ended.
+        time_limit_s: so long after the first rank has begun all are ended, and not begun again.
         restarts: how many times all ranks may begin again after one was lost; which time it is stands in the
             environment, as with torchrun: ``TORCHELASTIC_RESTART_COUNT``.
 
@@ -82,10 +88,17 @@ def run(
     whole("restarts", restarts, least=0, most=10)
     call = _sent(function, arguments)
     _check_memory(ranks, len(call))
-    with tempfile.TemporaryDirectory(prefix="ranks-") as name:
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=f"ranks-{os.getpid()}-") as name:
         folder = Path(name)
         (folder / "call").write_bytes(call)
-        lost = _launch(folder, ranks, float(time_limit_s), restarts)
+        try:
+            with _ONE_AT_A_TIME:
+                lost = _launch(folder, ranks, float(time_limit_s), restarts)
+        finally:
+            for group in folder.glob("*.group"):  # what ranks have started, too
+                with suppress(ProcessLookupError, ValueError):
+                    os.killpg(int(group.read_text()), signal.SIGKILL)
         last = max((int(path.stem.split("-")[1]) for path in folder.glob("*.stack")), default=-1)
         _show(folder)
         if last < 0:
@@ -111,6 +124,14 @@ def _sent(function: Callable[..., Any], arguments: dict[str, Any]) -> bytes:
     return cloudpickle.dumps((function, arguments))
 
 
+def _sweep() -> None:
+    """Delete what runs of killed kernels left: all that their ranks were sent."""
+    for folder in Path(tempfile.gettempdir()).glob("ranks-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _check_memory(ranks: int, sent: int) -> None:
     """Each rank unpacks the whole call: refuse what would not fit beside what runs."""
     needed, free = ranks * (RANK_BYTES + 2 * sent), psutil.virtual_memory().available
@@ -124,7 +145,10 @@ def _check_memory(ranks: int, sent: int) -> None:
 
 @dataclass(frozen=True)
 class _Lost:
-    """What the engine saw of the first failure: the rank, and its exit code (negative: the signal)."""
+    """What the engine saw of the first failure: the rank, and its exit code (negative: the signal).
+
+    The code is 0 where it saw none and waited beyond the time limit: for the value of a rank that has ended.
+    """
 
     rank: int
     code: int
@@ -154,50 +178,49 @@ def _launch(folder: Path, ranks: int, time_limit_s: float, restarts: int) -> _Lo
         logs_specs=DefaultLogsSpecs(log_dir=str(folder / "printed"), redirects=Std.ALL),
     )
     threads = max(1, len(psutil.Process().cpu_affinity()) // ranks) if sys.platform == "linux" else 1
-    with _quiet(), _own_store(), _same_signals():
+    with _as_before():
         try:
-            elastic_launch(config, enter)(str(folder), time_limit_s, threads)
+            with _raised_after(time_limit_s + GRACE_S):
+                elastic_launch(config, enter)(str(folder), time_limit_s, threads)
         except ChildFailedError as failed:
             rank, failure = failed.get_first_failure()
             return _Lost(rank, failure.exitcode)
+        except _Overdue:
+            return _Lost(0, 0)
     return None
 
 
+class _Overdue(BaseException):
+    """The engine still waits, though all ranks should have been ended."""
+
+
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the engine's own account of a failure back: `_explained` says it in a sentence."""
-    loggers = [logging.getLogger(name) for name in ("torch.distributed.elastic", "torch.multiprocessing")]
-    before = [logger.disabled for logger in loggers]
-    level = logging.root.manager.disable
-    logging.disable(logging.ERROR)
+def _raised_after(seconds: float) -> Iterator[None]:
+    """Raise _Overdue in this thread when so many seconds have gone by."""
+    ident = ctypes.c_ulong(threading.get_ident())
+    call = ctypes.pythonapi.PyThreadState_SetAsyncExc, (ident, ctypes.py_object(_Overdue))
+    timer = threading.Timer(seconds, *call)
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        logging.disable(level)
-        for logger, was in zip(loggers, before, strict=True):
-            logger.disabled = was
+        timer.cancel()
 
 
 @contextmanager
-def _own_store() -> Iterator[None]:
-    before = os.environ.get(OWN_STORE)
-    os.environ[OWN_STORE] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(OWN_STORE)
-        if before is not None:
-            os.environ[OWN_STORE] = before
+def _as_before() -> Iterator[None]:
+    """Give the notebook back what the engine takes: signal handlers, its logger, an interrupted cell.
 
-
-@contextmanager
-def _same_signals() -> Iterator[None]:
-    """Give the notebook its signal handlers back, and an interrupted cell its KeyboardInterrupt."""
+    The engine's own account of a failure is kept back: `_explained` says it in a sentence.
+    """
     from torch.distributed.elastic.multiprocessing.api import SignalException
 
-    is_main = threading.current_thread() is threading.main_thread()
     taken = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
-    before = {number: signal.getsignal(number) for number in taken}
+    handlers = {number: signal.getsignal(number) for number in taken}
+    level, store = logging.root.manager.disable, os.environ.get(OWN_STORE)
+    logging.disable(logging.ERROR)
+    os.environ[OWN_STORE] = "1"
     try:
         yield
     except SignalException as stopped:
@@ -205,8 +228,11 @@ def _same_signals() -> Iterator[None]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        if is_main:
-            for number, handler in before.items():
+        logging.disable(level)
+        os.environ.pop(OWN_STORE, None)
+        os.environ.update({} if store is None else {OWN_STORE: store})
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
 
@@ -241,9 +267,14 @@ def _explained(folder: Path, lost: _Lost, attempt: int, time_limit_s: float, ran
     """Return the exception with the one sentence about the failure."""
     from course_lib.distributed.rank import has_lost_partner
 
-    errors = [path.read_text().split("\0") for path in _by_age(folder.glob(f"*-{attempt}.error"))]
+    errors = [json.loads(path.read_text()) for path in _by_age(folder.glob(f"*-{attempt}.error"))]
     stands = {rank: _stand(folder / f"{rank}-{attempt}.stack") for rank in range(ranks)}
-    if lost.code == -signal.SIGALRM or any(stands.values()):
+    told = {int(path.name.split("-")[0]) for path in folder.glob(f"*-{attempt}.[ve]*")}
+    silent = [str(rank) for rank in range(ranks) if rank not in told and not stands[rank]]
+    if lost.code in (0, -signal.SIGALRM) and silent and not any(stands.values()):
+        which = f"Rank {silent[0]}" if len(silent) == 1 else f"Ranks {', '.join(silent)}"
+        return RankFailed(f"{which} ended without returning a value.")
+    if lost.code in (0, -signal.SIGALRM) or any(stands.values()):
         where = "; ".join(f"rank {rank} {stand or 'had ended'}" for rank, stand in stands.items())
         return Hung(f"The time limit of {time_limit_s:g} s was reached: {where}.")
     if lost.code < 0:
@@ -252,11 +283,11 @@ def _explained(folder: Path, lost: _Lost, attempt: int, time_limit_s: float, ran
     own = [error for error in errors if not has_lost_partner(error[2])]
     if own:  # the first: others lost their partner
         rank, kind, text, line = own[0]
-        return RankFailed(f"Rank {rank} raised {kind} in {line}: {text}")
+        return RankFailed(f"Rank {rank} raised {kind} {line}: {text}")
     if errors:
         gone = [str(rank) for rank in range(ranks) if (folder / f"{rank}-{attempt}.value").exists()]
         return RankFailed(
-            f"Rank {errors[0][0]} stood in {errors[0][3]} and waited for a rank that is gone: "
+            f"Rank {errors[0][0]} stood {errors[0][3]} and waited for a rank that is gone: "
             f"{', '.join(gone) or 'none'} had returned already."
         )
     return RankFailed(f"Rank {lost.rank} was ended by exit({lost.code}).")
@@ -271,13 +302,17 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)
 
 def _stand(path: Path) -> str:
     """Return where a rank stood at the time limit: "waited in recv (line 3 of skew)"; "" if it had ended."""
+    from course_lib.distributed.rank import is_a_librarys
+
     text = path.read_text() if path.exists() else ""
     main = next((part for part in text.split("\n\n") if " in enter\n" in part), "")  # of its threads
     frames = [match.groupdict() for match in _FRAME.finditer(main)]
     if not frames:
         return ""
     own = [number for number, frame in enumerate(frames) if frame["name"] == "enter"]
-    called = [frame for frame in frames[: own[0]] if "site-packages" not in frame["file"]]
+    called = [frame for frame in frames[: own[0]] if not is_a_librarys(frame["file"])] or [
+        frame for frame in frames[: own[0]] if "site-packages" not in frame["file"]
+    ]
     if not called:
         return "waited for the others to come or to leave"
     inside = frames[: frames.index(called[0])]

@@ -46,16 +46,16 @@ def workers(count: int = 2, memory: str = "1GiB") -> Iterator[Any]:
 def pairs(A: Array, B: Array, parts: int) -> list[tuple[Key, Array, Array]]:
     """Return ((i, j), A's block, B's block) for each of the parts³ products of blocks: what the map is given.
 
-    In the first round of MapReduce the blocks would be brought together by their common k; here the caller
-    has both matrices.
+    They are in the order of k: those that need the same blocks are together, as the first round of MapReduce
+    would bring them by their common k; here the caller has both matrices.
     """
     whole("parts", parts)
     (M, K), N = A.shape, B.shape[1]
     return [
         ((i, j), A[m, k], B[k, n])
+        for k in cuts(K, parts)
         for i, m in enumerate(cuts(M, parts))
         for j, n in enumerate(cuts(N, parts))
-        for k in cuts(K, parts)
     ]
 
 
@@ -75,18 +75,27 @@ def add(total: Array, block: Block) -> Array:
     return total + block[1]
 
 
+def bag_of(A: Array, B: Array, parts: int, partitions: int) -> Any:
+    """Return the pairs in so many partitions, in order: where there are as many as parts, each has one k."""
+    import dask.bag
+
+    return dask.bag.from_sequence(pairs(A, B, parts), npartitions=partitions)
+
+
 def map_reduce(
     A: Array, B: Array, parts: int = 4, partitions: int = 4, multiply: Callable = multiply_block
 ) -> Array:
     """Return A B by dask.bag on the current client: map `multiply`, fold by key with `add`."""
-    import dask.bag
-
-    bag = dask.bag.from_sequence(pairs(A, B, parts), npartitions=partitions)
-    products = bag.map(multiply)
+    products = bag_of(A, B, parts, partitions).map(multiply)
     sums = dict(products.foldby(key_of, add, 0, np.add, 0).compute())
     return np.block([[sums[i, j] for j in range(parts)] for i in range(parts)])
 
 
-def shuffled_words(shape: tuple[int, int, int], partitions: int) -> int:
-    """Return how many elements leave their partition: each folds its own share of C first (a combiner)."""
-    return shape[0] * shape[2] * (partitions - 1)
+def moved_words(shape: tuple[int, int, int], parts: int) -> tuple[int, int]:
+    """Return the elements that go out to the map as blocks, and those that leave their partition as sums.
+
+    There are as many partitions as parts. Each has one k, and folds its products first (a combiner): to a sum
+    for all of C, of which all but one must move.
+    """
+    M, K, N = shape
+    return parts * (M * K + K * N), M * N * (parts - 1)

@@ -11,12 +11,13 @@ algorithm" (1997); Solomonik and Demmel, "Communication-optimal parallel 2.5D ma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from course_lib.arguments import number, whole
 from course_lib.distributed.collectives import (
     ring_all_gather,
     ring_reduce_scatter,
@@ -27,6 +28,11 @@ from course_lib.distributed.wire import Array, Wire
 
 Shape = tuple[int, int, int]  # M, K, N
 Cell = tuple[slice, slice]
+
+
+def like(x: Array, *shape: int) -> Array:
+    """Return what says the shape and dtype of an array that is to come, and holds a single number."""
+    return np.broadcast_to(np.zeros((), x.dtype), shape)
 
 
 def cuts(length: int, parts: int) -> list[slice]:
@@ -58,8 +64,8 @@ def row_layout(shape: Shape, ranks: int) -> Shards:
 
 
 def row(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
-    """Gather all of B; then the rows are each rank's own. Bytes: B (P − 1) / P; memory: all of B."""
-    bands = [np.empty((band.stop - band.start, shape[2]), B.dtype) for band in cuts(shape[1], wire.size)]
+    """Gather B, band by band; the rows are each rank's own. Bytes: B (P − 1) / P; memory: B, twice."""
+    bands = [like(B, band.stop - band.start, shape[2]) for band in cuts(shape[1], wire.size)]
     bands[wire.rank] = B
     return A @ np.concatenate(ring_all_gather(wire, bands))  # (m, K) @ (K, N)
 
@@ -75,8 +81,8 @@ def column_layout(shape: Shape, ranks: int) -> Shards:
 
 
 def column(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
-    """Gather all of A; then the columns are each rank's own. Bytes: A (P − 1) / P; memory: all of A."""
-    bands = [np.empty((shape[0], band.stop - band.start), A.dtype) for band in cuts(shape[1], wire.size)]
+    """Gather A, band by band; the columns are each rank's own. Bytes: A (P − 1) / P; memory: A, twice."""
+    bands = [like(A, shape[0], band.stop - band.start) for band in cuts(shape[1], wire.size)]
     bands[wire.rank] = A
     return np.concatenate(ring_all_gather(wire, bands), axis=1) @ B  # (M, K) @ (K, n)
 
@@ -102,6 +108,7 @@ def inner(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
 
 def grid(ranks: int) -> tuple[int, int]:
     """Return rows and columns of the grid of ranks that is nearest to a square."""
+    whole("ranks", ranks)
     rows = next(rows for rows in range(math.isqrt(ranks), 0, -1) if ranks % rows == 0)
     return rows, ranks // rows
 
@@ -119,15 +126,14 @@ def grid_layout(shape: Shape, ranks: int) -> Shards:
 
 def side_of(ranks: int) -> int:
     """Return q of q² ranks. ValueError if they are no square."""
-    if math.isqrt(ranks) ** 2 != ranks:
+    if math.isqrt(whole("ranks", ranks)) ** 2 != ranks:
         raise ValueError(f"There are {ranks} ranks, but Cannon's grid is a square: 1, 4, 9, 16 …")
     return math.isqrt(ranks)
 
 
 def square_layout(shape: Shape, ranks: int) -> Shards:
     """A block of each matrix for each rank, of a grid that must be a square."""
-    side_of(ranks)
-    return grid_layout(shape, ranks)
+    return grid_layout(shape, side_of(ranks) ** 2)
 
 
 def panels(K: int, rows: int, columns: int, width: int | None = None) -> list[tuple[slice, int, int]]:
@@ -155,7 +161,7 @@ def summa(
 ) -> Array:
     """Panel by panel of K: its owners broadcast A's along the rows of the grid, B's along its columns.
 
-    Bytes: A (columns − 1) / P + B (rows − 1) / P; memory: three blocks and two panels.
+    Bytes: A (columns − 1) / P + B (rows − 1) / P; memory: three blocks, two panels, a summand of C's block.
     """
     rows, columns = grid(wire.size)
     i, j = divmod(wire.rank, columns)
@@ -164,8 +170,7 @@ def summa(
     C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
     first_A, first_B = cuts(shape[1], columns)[j].start, cuts(shape[1], rows)[i].start
     for k, column, row in panels(shape[1], rows, columns, width):
-        a = np.empty((A.shape[0], k.stop - k.start), A.dtype)  # (m, k)
-        b = np.empty((k.stop - k.start, B.shape[1]), B.dtype)  # (k, n)
+        a, b = like(A, A.shape[0], k.stop - k.start), like(B, k.stop - k.start, B.shape[1])  # (m, k), (k, n)
         if column == j:
             a = A[:, k.start - first_A : k.stop - first_A]
         if row == i:
@@ -178,9 +183,9 @@ def summa_pipelined(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     """The same, each panel passed on from neighbour to neighbour: the next follows before the last has it.
 
     A broadcast by a tree costs log2 P steps for each panel; here all panels together cost as many as there
-    are panels and neighbours. Bytes and memory are SUMMA's.
+    are panels and neighbours. Bytes are SUMMA's; memory: panels are a quarter as wide.
     """
-    return summa(wire, A, B, shape, pass_along, width=max(1, -(-shape[1] // (4 * grid(wire.size)[1]))))
+    return summa(wire, A, B, shape, pass_along, width=-(-shape[1] // (4 * grid(wire.size)[1])))
 
 
 def pass_along(wire: Wire, x: Array, root: int = 0) -> Array:
@@ -195,7 +200,7 @@ def pass_along(wire: Wire, x: Array, root: int = 0) -> Array:
 def cannon(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     """Skew A's rows and B's columns, then shift: every rank always has two blocks that belong together.
 
-    P is a square, q² ranks. Bytes: (A + B) (q − 1) (1 + 1 / q) / P; memory: five blocks, and no broadcast.
+    P is a square, q² ranks. Bytes: (A + B) (q − 1) (1 + 1 / q) / P; memory: six blocks, and no broadcast.
     """
     return _shift_and_multiply(wire, A, B, shape, side_of(wire.size), range(side_of(wire.size)))
 
@@ -218,7 +223,7 @@ def _shift_and_multiply(wire: Wire, A: Array, B: Array, shape: Shape, q: int, tu
 def _moved(wire: Wire, block: Array, shape: tuple[int, int], to_and_source: list[int]) -> Array:
     """Send one's block away and return what comes in its place; at home if that is where it goes."""
     to, source = to_and_source
-    return block if to == wire.rank else wire.exchange(block, to, source, np.empty(shape, block.dtype))
+    return block if to == wire.rank else wire.exchange(block, to, source, like(block, *shape))
 
 
 # -- copies: memory for bytes -------------------------------------------------------------------------------
@@ -253,83 +258,154 @@ def two_and_a_half(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     cell = square_layout(shape, q * q)
     copies = wire.among([at * q * q + place for at in range(layers)])
     mine = wire.among(range(layer * q * q, (layer + 1) * q * q))
-    A = tree_broadcast(copies, A if layer == 0 else _empty(cell.A[place], A.dtype))
-    B = tree_broadcast(copies, B if layer == 0 else _empty(cell.B[place], B.dtype))
+    if layer:  # what comes from the first
+        here = ((A, cell.A[place]), (B, cell.B[place]))
+        A, B = (like(x, *(part.stop - part.start for part in parts)) for x, parts in here)
+    A, B = tree_broadcast(copies, A), tree_broadcast(copies, B)
     turns = cuts(q, layers)[layer]
     C = _shift_and_multiply(mine, A, B, shape, q, range(turns.start, turns.stop))
     return tree_reduce(copies, C) if layer == 0 else tree_reduce(copies, C)[:0, :0]
 
 
-def _empty(cell: Cell, dtype: np.dtype) -> Array:
-    return np.empty([part.stop - part.start for part in cell], dtype)
+# -- what they send and hold ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to multiply: who holds what, what a rank does, and the bytes that it sends on average."""
+    """One way to multiply: who holds what, what a rank does, what it sends on average and holds at its peak.
+
+    `words` and `memory` are elements. What is held counts the shards of A and B and all that NumPy makes on
+    the way; what the transport keeps for itself comes on top.
+    """
 
     name: str
     layout: Callable[[Shape, int], Shards]
     multiply: Callable[[Wire, Array, Array, Shape], Array]
-    words: Callable[[Shape, int], float]  # elements that a rank sends, on average
+    words: Callable[[Shape, int], float]
+    memory: Callable[[Shape, int], float]
 
 
-def lower_bound(shape: Shape, ranks: int, memory: float) -> float:
-    """Return how many elements some rank must send or receive at least, if each can hold `memory` of them.
+def lower_bound(shape: Shape, ranks: int, memory: float | None = None) -> float:
+    """Return how many elements a rank sends at least on average, if all compute equally much.
 
-    The greater of two. M K N / (2 sqrt(2) P sqrt(memory)) − memory, which memory makes smaller: Irony,
-    Toledo, Tiskin, "Communication lower bounds for distributed-memory matrix multiplication" (2004). And
-    3 (M K N / P)^(2/3) − (M K + K N + M N) / P, which no memory does, for shapes near a cube or many ranks:
-    Al Daas, Ballard, Grigori, Kumar, Rouse, "Tight memory-independent parallel matrix multiplication
-    communication lower bounds" (2022).
+    Each can hold `memory` elements (None: any number). The greater of two: M K N / (2 sqrt(2) P sqrt(memory))
+    − memory, which memory makes smaller: Irony, Toledo, Tiskin, "Communication lower bounds for
+    distributed-memory matrix multiplication" (2004). And 3 (M K N / P)^(2/3) − (M K + K N + M N) / P, which
+    no memory does, for shapes near a cube or many ranks: Al Daas, Ballard, Grigori, Kumar, Rouse, "Tight
+    memory-independent parallel matrix multiplication communication lower bounds" (2022).
+
+    They bound what *some* rank receives of A and B and sends of C. Where the work is shared evenly that is
+    each rank, and all that is received somebody sends: so it bounds what is sent on average, too.
     """
     M, K, N = sorted(shape, reverse=True)
-    work, held = M * K * N / ranks, (M * K + K * N + M * N) / ranks
-    limited = work / (2 * math.sqrt(2) * math.sqrt(memory)) - memory
+    work, held = M * K * N / whole("ranks", ranks), (M * K + K * N + M * N) / ranks
+    limited = 0.0
+    if memory is not None:
+        limited = work / math.sqrt(8 * number("memory", memory, above=0)) - memory
     free = 3 * work ** (2 / 3) - held if ranks > M * K / N**2 else 0.0
     return max(0.0, limited, free)
 
 
-def _row_words(shape: Shape, P: int) -> float:
-    return shape[1] * shape[2] * (P - 1) / P
+def _sizes(shape: Shape, P: int) -> tuple[float, float, float]:
+    """Return the elements that a rank has of A, B and C."""
+    M, K, N = shape
+    return M * K / P, K * N / P, M * N / P
 
 
-def _column_words(shape: Shape, P: int) -> float:
-    return shape[0] * shape[1] * (P - 1) / P
-
-
-def _inner_words(shape: Shape, P: int) -> float:
-    return shape[0] * shape[2] * (P - 1) / P
+def _gathered(shards: tuple[float, float, float], P: int) -> float:
+    """Return what is held where `shards` are those that stay, are gathered and result: bands, then whole."""
+    stays, gathered, result = shards
+    return stays + P * gathered + max(P * gathered, gathered + result)
 
 
 def _summa_words(shape: Shape, P: int) -> float:
-    M, K, N = shape
-    rows, columns = grid(P)
-    return (M * K * (columns - 1) + K * N * (rows - 1)) / P
+    (A, B, _), (rows, columns) = _sizes(shape, P), grid(P)
+    return A * (columns - 1) + B * (rows - 1)
+
+
+def _summa_memory(shape: Shape, P: int, finer: int = 1) -> float:
+    (A, B, C), (rows, columns) = _sizes(shape, P), grid(P)
+    width = 1 / max(columns * finer, rows)  # of a panel, as part of K
+    return A + B + 2 * C + A * columns * width * (columns > 1) + B * rows * width * (rows > 1)
 
 
 def _cannon_words(shape: Shape, P: int) -> float:
-    M, K, N = shape
-    q = side_of(P)
-    return (M * K + K * N) * (q - 1) * (1 + 1 / q) / P
+    (A, B, _), q = _sizes(shape, P), side_of(P)
+    return (A + B) * (q - 1) * (1 + 1 / q)
+
+
+def _shifted_memory(shape: Shape, q: int, turns: int) -> float:
+    A, B, C = _sizes(shape, q * q)
+    beside = max(A, B, C) if turns > 1 else C  # one that comes, or a summand
+    return A + B + 2 * C if q == 1 else 2 * (A + B) + C + beside  # at home, and here
 
 
 def _layered_words(shape: Shape, P: int) -> float:
-    M, K, N = shape
-    c = layers_of(P)
+    (A, B, C), c = _sizes(shape, P), layers_of(P)
     q = side_of(P // c)
-    return ((M * K + K * N) * (c - 1 + c * (q - 1) / q + q - c) + M * N * (c - 1)) / P
+    return (A + B) * (c - 1 + c * (q - 1) / q + q - c) + C * (c - 1)
+
+
+def _layered_memory(shape: Shape, P: int) -> float:
+    q = side_of(P // layers_of(P))
+    return _shifted_memory(shape, q, -(-q // layers_of(P)))
+
+
+def _words(matrix: int) -> Callable[[Shape, int], float]:
+    return lambda shape, P: _sizes(shape, P)[matrix] * (P - 1)
 
 
 ALGORITHMS = {
     one.name: one
     for one in (
-        Algorithm("row", row_layout, row, _row_words),
-        Algorithm("column", column_layout, column, _column_words),
-        Algorithm("inner", inner_layout, inner, _inner_words),
-        Algorithm("summa", grid_layout, summa, _summa_words),
-        Algorithm("summa-pipelined", grid_layout, summa_pipelined, _summa_words),
-        Algorithm("cannon", square_layout, cannon, _cannon_words),
-        Algorithm("2.5d", layered_layout, two_and_a_half, _layered_words),
+        Algorithm("row", row_layout, row, _words(1), lambda shape, P: _gathered(_sizes(shape, P), P)),
+        Algorithm(
+            "column",
+            column_layout,
+            column,
+            _words(0),
+            lambda shape, P: _gathered((_sizes(shape, P)[1], *_sizes(shape, P)[::2]), P),
+        ),
+        Algorithm(
+            "inner",
+            inner_layout,
+            inner,
+            _words(2),
+            lambda shape, P: sum(_sizes(shape, P)) + (P - 1 + min(P - 1, 2)) * _sizes(shape, P)[2],
+        ),
+        Algorithm("summa", grid_layout, summa, _summa_words, _summa_memory),
+        Algorithm(
+            "summa-pipelined", grid_layout, summa_pipelined, _summa_words, lambda s, P: _summa_memory(s, P, 4)
+        ),
+        Algorithm(
+            "cannon",
+            square_layout,
+            cannon,
+            _cannon_words,
+            lambda shape, P: _shifted_memory(shape, side_of(P), side_of(P)),
+        ),
+        Algorithm("2.5d", layered_layout, two_and_a_half, _layered_words, _layered_memory),
     )
 }
+
+
+# -- a whole product -----------------------------------------------------------------------------------------
+
+
+def shards(wire: Wire, name: str, A: Array, B: Array) -> tuple[Array, Array]:
+    """Return this rank's shards of A and B for an algorithm."""
+    at = ALGORITHMS[name].layout((*A.shape, B.shape[1]), wire.size)
+    return np.ascontiguousarray(A[at.A[wire.rank]]), np.ascontiguousarray(B[at.B[wire.rank]])
+
+
+def on_rank(wire: Wire, name: str, A: Array, B: Array) -> Array:
+    """Return this rank's shard of A B by an algorithm; of A and B it uses its own shards only."""
+    return ALGORITHMS[name].multiply(wire, *shards(wire, name, A, B), (*A.shape, B.shape[1]))
+
+
+def joined(name: str, parts: Sequence[Array], shape: Shape) -> Array:
+    """Return C (M, N) from the ranks' shards of it."""
+    C = np.empty((shape[0], shape[2]), parts[0].dtype)
+    for cell, part in zip(ALGORITHMS[name].layout(shape, len(parts)).C, parts, strict=True):
+        C[cell] = part
+    return C

@@ -6,6 +6,7 @@ plans((65536,) * 3, [offer], deadline_s=60)[0]         # the cheapest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,10 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from course_lib.arguments import number, whole
+from course_lib.distributed.matmul import ALGORITHMS, Shape
 from course_lib.distributed.schedules import PRODUCTS
 from course_lib.simulators.network import Network, timeline
-
-Shape = tuple[int, int, int]  # M, K, N
 
 
 def shares(length: int, speeds: Sequence[float]) -> list[slice]:
@@ -24,6 +24,7 @@ def shares(length: int, speeds: Sequence[float]) -> list[slice]:
 
     The ideal is reached when all end together: length / sum(speeds). Rounding costs the slowest at most one.
     """
+    whole("the number of speeds", len(speeds))
     for speed in speeds:
         number("speed", speed, above=0)
     edges = np.rint(whole("length", length, least=0) * np.cumsum([0, *speeds]) / sum(speeds)).astype(int)
@@ -41,10 +42,14 @@ class Offer:
     network: Callable[[int], Network]
     counts: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
 
+    def __post_init__(self) -> None:
+        for what in ("flops", "memory"):
+            number(f"{what} of {self.name}", getattr(self, what), above=0)
+
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """One way to compute a product: with whom, how, and what that takes and costs. Seconds, bytes, money."""
+    """One way to compute a product (or to train): with whom, how, what it takes: seconds, bytes, money."""
 
     offer: str
     ranks: int
@@ -71,20 +76,12 @@ def plans(shape: Shape, offers: Sequence[Offer], deadline_s: float, itemsize: in
     for offer in offers:
         for ranks in offer.counts:
             for algorithm in PRODUCTS if ranks > 1 else ("row",):
+                if algorithm == "cannon" and math.isqrt(ranks) ** 2 != ranks:
+                    continue  # its grid is a square
                 plan = _plan(shape, offer, ranks, algorithm, itemsize)
                 if plan.memory <= offer.memory and plan.seconds <= deadline_s:
                     found.append(plan)
     return sorted(found, key=lambda plan: plan.cost)
-
-
-def memory_words(shape: Shape, ranks: int, algorithm: str) -> float:
-    """Return how many elements a rank holds at once: its three shards, and what it has received."""
-    M, K, N = shape
-    shards = (M * K + K * N + M * N) / ranks
-    return (
-        shards
-        + {"row": K * N, "summa": (M * K + K * N) / ranks, "cannon": (M * K + K * N) / ranks}[algorithm]
-    )
 
 
 def _plan(shape: Shape, offer: Offer, ranks: int, algorithm: str, itemsize: int) -> ClusterPlan:
@@ -92,5 +89,5 @@ def _plan(shape: Shape, offer: Offer, ranks: int, algorithm: str, itemsize: int)
     network = offer.network(ranks)
     network_s = timeline(network, PRODUCTS[algorithm](shape, ranks, itemsize)).seconds
     cost = ranks * (compute_s + network_s) / 3600 * offer.price
-    memory = memory_words(shape, ranks, algorithm) * itemsize
+    memory = ALGORITHMS[algorithm].memory(shape, ranks) * itemsize
     return ClusterPlan(offer.name, ranks, algorithm, compute_s, network_s, memory, cost)

@@ -11,15 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from course_lib.distributed.matmul import grid, side_of
+from course_lib.arguments import whole
+from course_lib.distributed.matmul import Shape, grid, side_of
 from course_lib.simulators.network import Step
-
-Shape = tuple[int, int, int]  # M, K, N
 
 
 def ring_step(ranks: int, nbytes: float, times: int = 1) -> Step:
     """Every rank sends so many bytes to its right."""
-    here = np.arange(ranks)
+    here = np.arange(whole("ranks", ranks))
     return Step(here, (here + 1) % ranks, np.full(ranks, nbytes), times)
 
 
@@ -51,7 +50,7 @@ def tree_all_reduce(ranks: int, nbytes: float) -> list[Step]:
 
 def doubling_all_reduce(ranks: int, nbytes: float) -> list[Step]:
     """The partner is one bit away; ranks beyond the power of two give theirs first and get it last."""
-    core = 1 << (ranks.bit_length() - 1)
+    core = 1 << (whole("ranks", ranks).bit_length() - 1)
     here, beyond = np.arange(core), np.arange(core, ranks)
     before = [Step(beyond, beyond - core, np.full(len(beyond), nbytes))] if len(beyond) else []
     after = [Step(beyond - core, beyond, np.full(len(beyond), nbytes))] if len(beyond) else []

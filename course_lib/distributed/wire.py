@@ -156,7 +156,8 @@ def rehearse(
     """Call ``function(wire, **arguments)`` on every rank, as threads of this process.
 
     A send waits for its receiver, as it must be expected to: who relies on a buffer in between is found out.
-    Raises Stuck when no rank can go on, and whatever a rank raises.
+    Raises Stuck when no rank can go on or the time is over, and whatever a rank raises. Ranks that wait then
+    are ended; one that computes without end is not.
     """
     whole("ranks", ranks, most=256)
     number("time_limit_s", time_limit_s, above=0, most=600)
@@ -175,12 +176,17 @@ def rehearse(
             stage.leave(rank)
 
     actors = [threading.Thread(target=play, args=(rank,), daemon=True) for rank in range(ranks)]
-    for actor in actors:
-        actor.start()
-    for actor in actors:
-        actor.join(time_limit_s)
-    if any(actor.is_alive() for actor in actors):
-        raise Stuck(f"The time limit of {time_limit_s:g} s was reached: a rank computes without end.")
+    until = time.monotonic() + time_limit_s
+    try:
+        for actor in actors:
+            actor.start()
+        for actor in actors:
+            actor.join(max(0.0, until - time.monotonic()))
+        if any(actor.is_alive() for actor in actors):
+            raise Stuck(f"The time limit of {time_limit_s:g} s was reached: a rank computes without end.")
+    except BaseException:  # an interrupted cell, too
+        stage.close()
+        raise
     if problems:
         raise next((problem for problem in problems if not isinstance(problem, Stuck)), problems[0])
     return Rehearsal(values, sorted(stage.messages), stage.waits, stage.ends)
@@ -209,6 +215,7 @@ class _Stage:
         self._receives: dict[tuple[int, int], deque[_Posted]] = defaultdict(deque)
         self._waits: dict[int, _Posted] = {}
         self._here = ranks
+        self._over: Stuck | None = None
         self._clock = [0] * ranks  # the step that each rank has come to
         self.messages: list[Message] = []
         self._begun = time.perf_counter()
@@ -258,6 +265,8 @@ class _Stage:
 
     def _wait(self, posted: _Posted) -> None:
         with self._lock:
+            if self._over and not posted.ended.is_set():
+                raise self._over
             if not posted.ended.is_set():
                 self._waits[posted.rank] = posted
                 self._end_if_stuck()
@@ -272,7 +281,15 @@ class _Stage:
         if not self._waits or len(self._waits) < self._here:
             return
         said = "; ".join(f"rank {rank} {self._waits[rank].says}" for rank in sorted(self._waits))
-        stuck = Stuck(f"Nobody can go on: {said}.")
+        self._end_all(Stuck(f"Nobody can go on: {said}."))
+
+    def close(self) -> None:
+        """End all that wait, and whoever would come to wait."""
+        with self._lock:
+            self._over = Stuck("The rehearsal is over.")
+            self._end_all(self._over)
+
+    def _end_all(self, stuck: Stuck) -> None:
         self._problems.append(stuck)
         for posted in self._waits.values():
             posted.problem = stuck

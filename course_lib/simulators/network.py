@@ -87,20 +87,6 @@ def loads(network: Network, steps: Iterable[Step], order: Sequence[int] | None =
     return sum((step.times * _loads(network, step, places) for step in steps), np.zeros(len(network.names)))
 
 
-def busy(network: Network, step: Step, order: Sequence[int] | None = None) -> np.ndarray:
-    """Return how long each rank has a message under way in one go of a step, in seconds, (ranks,).
-
-    A message is through when the busiest of its links is; the step ends with the last of them.
-    """
-    places = _places(network, order)
-    message, link = network.route(places[step.senders], places[step.receivers])
-    through, own = np.full(len(step.senders), network.alpha), np.zeros(network.ranks)
-    np.maximum.at(through, message, network.alpha + (_loads(network, step, places) / network.bandwidth)[link])
-    for ends in (step.senders, step.receivers):
-        np.maximum.at(own, ends, through)
-    return own
-
-
 def fitted(network: Network, small: tuple[list[Step], float], large: tuple[list[Step], float]) -> Network:
     """Return the network with the alpha and the speed of links that explain two measured times.
 
@@ -144,7 +130,8 @@ def _places(network: Network, order: Sequence[int] | None) -> np.ndarray:
 def _loads(network: Network, step: Step, places: np.ndarray) -> np.ndarray:
     ranks = np.concatenate([step.senders, step.receivers])
     if ranks.size and not 0 <= ranks.min() <= ranks.max() < network.ranks:
-        raise ValueError(f"A message names rank {ranks.max()}, but {network.name} has {network.ranks}.")
+        odd = ranks.min() if ranks.min() < 0 else ranks.max()
+        raise ValueError(f"A message names rank {odd}, but {network.name} has 0 to {network.ranks - 1}.")
     message, link = network.route(places[step.senders], places[step.receivers])
     weights = np.broadcast_to(np.asarray(step.nbytes, float), step.senders.shape)[message]
     return np.bincount(link, weights=weights, minlength=len(network.names))
@@ -162,7 +149,8 @@ def racks(
     ranks: int, racks: int = 2, link: float = 1e9, uplink: float | None = None, alpha: float = 50e-6
 ) -> Network:
     """Racks of equally many ranks; each rack has one uplink (None: half of what its ranks have together)."""
-    size = _share("racks", ranks, racks)
+    _check_groups(ranks, whole("racks", racks), "racks")
+    size = ranks // racks
     return tree(ranks, [size], link, [size * link / 2 if uplink is None else uplink], alpha, f"{racks} racks")
 
 
@@ -225,7 +213,7 @@ def islands(
     (400 Gbit/s).
     """
     _check(ranks, alpha, near, far)
-    _share("island", ranks, ranks // whole("island", island, most=ranks))
+    _check_groups(ranks, whole("island", island), "ranks an island")
 
     def route(senders: np.ndarray, receivers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         every = np.arange(len(senders))
@@ -243,8 +231,7 @@ def islands(
 
 def ring(ranks: int, link: float = 1e9, alpha: float = 50e-6) -> Network:
     """Each rank has a link to either neighbour; a message goes the shorter way round."""
-    network = torus(1, ranks, link, alpha)
-    return Network("ring", ranks, network.names, network.bandwidth, alpha, network.route, ranks)
+    return replace(torus(1, ranks, link, alpha), name="ring")
 
 
 def torus(rows: int, columns: int, link: float = 1e9, alpha: float = 50e-6) -> Network:
@@ -291,8 +278,6 @@ def _check(ranks: int, alpha: float, *bandwidths: float) -> None:
         number("bandwidth", bandwidth, above=0)
 
 
-def _share(name: str, ranks: int, parts: int) -> int:
-    whole(name, parts, most=ranks)
-    if ranks % parts:
-        raise ValueError(f"{ranks} ranks do not make {parts} groups of equally many.")
-    return ranks // parts
+def _check_groups(ranks: int, by: int, what: str) -> None:
+    if whole("ranks", ranks, most=MOST_RANKS) % by:
+        raise ValueError(f"{ranks} ranks do not divide by {by} {what}.")

@@ -48,7 +48,7 @@ _VIEWS = {
     "profiles_beside": "three_profiles",
     "promotion_curves": "promotion_figure",
     "rank_bytes": "rank_bytes",
-    "rank_timeline": "rank_timeline rank_waits",
+    "rank_waits": "rank_waits",
     "ring_animation": "ring",
     "sameness": "same",
     "shard_map": "shard_steps shards",

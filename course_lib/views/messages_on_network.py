@@ -49,7 +49,8 @@ class MessageSteps(Steps):
         self.times = timeline(network, self.steps, order)
         self.last = len(self.steps)
         self._is_grid = "torus" in network.name
-        self._where, (width, height) = _positions(network, self._is_grid)
+        ways = [(self.places[step.senders], self.places[step.receivers]) for step in self.steps]
+        self._where, (width, height) = _positions(network, self._is_grid, ways)
         widest = max(len(words) for step in range(self.last + 1) for words in self.said(step))
         self._size = max(width, LETTER * widest + 28), height  # the same for all frames
         worst = max(self.times.seconds_by_step)
@@ -147,13 +148,21 @@ def _arrow(
     on.arrow(*map(float, ends), stroke=VIOLET if is_marked else PINK, width=2.6 if is_marked else 1.6)
 
 
-def _positions(network: Network, is_grid: bool) -> tuple[np.ndarray, tuple[float, float]]:
-    """Return where each place is drawn, (ranks, 2), and width and height: circles of groups, or a grid."""
+def _positions(
+    network: Network, is_grid: bool, ways: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, tuple[float, float]]:
+    """Return where each place is drawn, (ranks, 2), and width and height: circles of groups, or a grid.
+
+    Two groups are columns that face each other where no message skips a place of its column.
+    """
     group = network.group
     groups = -(-network.ranks // group)
     if is_grid:
         rows, columns = np.divmod(np.arange(network.ranks), group)
         where = np.stack([40 + PITCH * columns, 40 + PITCH * rows], axis=1)
+    elif groups == 2 and not any(((a // group == b // group) & (abs(a - b) > 1)).any() for a, b in ways):
+        side, row = np.divmod(np.arange(network.ranks), group)
+        where = np.stack([40 + 4 * APART * side, 40 + APART * row], axis=1)
     else:
         radius = max(APART / 2, APART / (2 * math.sin(math.pi / max(group, 2))))
         across = max(1, min(groups, int(860 / (2 * radius + 80))))

@@ -9,6 +9,7 @@ predicts beside what its cell measures.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 import warnings
 from typing import Any
@@ -283,7 +284,7 @@ def verdict(
     said = [_finding(guessed, measured, unit, what, None if busy else interval, is_open)]
     if guessed is None:
         said.append(MEASURE_AGAIN if is_open else WHAT_TO_DO)
-    title = "\n".join(textwrap.fill(line, TITLE_WIDTH) for line in said)
+    title = "\n".join(_wrapped(line) for line in said)
     with theme.figure(8.0, 1.65 + 0.25 * len(title.splitlines())) as fig:
         axes = fig.subplots()
         axes.axhline(0, color=theme.GREY, linewidth=1)
@@ -302,10 +303,13 @@ def verdict(
         return theme.Picture.of(fig, f"Number line. {': '.join(said)}.")
 
 
-def claim(name: str, predicted: float, measured: float, unit: str = "", why: str = "") -> None:
+def claim(
+    name: str, predicted: float, measured: float, unit: str = "", why: str = "", source: str = "measured"
+) -> None:
     """Print what a chapter predicted beside what was measured, and how far apart they are.
 
-    `name` begins with the chapter, "02.chain". A test runs the chapters and refuses lines that are more than
+    `name` begins with the chapter, "02.chain"; `source` is another word for where the second number comes
+    from, "simulated". A test runs the chapters and refuses lines that are more than
     30 % off, but for those with a `why`: what makes the two differ on some machines. Raises ValueError for
     what is no positive number.
     """
@@ -313,8 +317,14 @@ def claim(name: str, predicted: float, measured: float, unit: str = "", why: str
         if not is_number(value) or not value > 0:
             raise refusal(what, value, f"a number above 0, to be held against the other one of {name!r}")
     apart = 100 * (measured / predicted - 1)
-    said = f"predicted {_say(predicted, unit)}, measured {_say(measured, unit)}"
+    said = f"predicted {_say(predicted, unit)}, {source} {_say(measured, unit)}"
     print(f"{name}: {said} ({'+' if apart >= 0 else '−'}{abs(apart):.0f} %)" + (f"; {why}" if why else ""))
+
+
+def _wrapped(line: str) -> str:
+    """Return a line of the title on several, none of which begins within a parenthesis."""
+    whole = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", "\xa0"), line)
+    return textwrap.fill(whole, TITLE_WIDTH).replace("\xa0", " ")
 
 
 def _finding(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from course_lib import views
-from course_lib.distributed import schedules
 from course_lib.distributed.matmul import grid_layout, layered_layout
 from course_lib.distributed.plan import Offer, plans
 from course_lib.distributed.wire import rehearse
@@ -46,20 +45,6 @@ def test_stepping_through_shards_adds_each_product_once_and_moves_what_the_algor
     assert "in one place only" in walk.static().text and walk.frame(0).count("C21") == 1
     with pytest.raises(ValueError, match="side"):
         views.shard_steps(6)
-
-
-def test_a_rank_without_a_message_waits_until_the_step_ends():
-    net = network.star(4, link=1e9, alpha=0.0)
-    broadcast = schedules.tree_broadcast(4, 1e6)  # 0 to 1; then 0 to 2 and 1 to 3
-    assert [network.busy(net, step).tolist() for step in broadcast] == [[1e-3, 1e-3, 0, 0], [1e-3] * 4]
-    said = views.rank_timeline(net, {"tree": broadcast, "ring": [schedules.ring_step(4, 1e6, 3)]}).alt
-    assert "tree 2.00 ms, 75 % of it busy, ring 3.00 ms, 100 % of it busy" in said
-    far = schedules.ring_all_reduce(16, 64e6)
-    for place in (None, [at for pair in zip(range(8), range(8, 16), strict=True) for at in pair]):
-        times = network.timeline(network.racks(16), far, place).seconds
-        assert times == pytest.approx(30 * network.busy(network.racks(16), far[0], place).max())
-    with pytest.raises(ValueError, match="at most 32 ranks"):
-        views.rank_timeline(network.star(64), {"ring": [schedules.ring_step(64, 1.0)]})
 
 
 def test_who_waits_for_a_slow_rank_is_seen():

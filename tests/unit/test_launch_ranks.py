@@ -1,5 +1,6 @@
 """Ranks as processes: what a notebook gets, and that nothing is left."""
 
+import contextlib
 import inspect
 import os
 import signal
@@ -16,7 +17,7 @@ import psutil
 import pytest
 from pace import slowness
 
-from course_lib.distributed import collectives, faults
+from course_lib.distributed import collectives, faults, launch
 from course_lib.distributed.launch import Hung, RankFailed, run
 from course_lib.distributed.plan import shares
 from course_lib.distributed.wire import Wire
@@ -25,13 +26,19 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ranks are forke
 
 
 def left_behind():
-    """Return the living ranks: children of the server that forks them."""
-    return [
-        child
-        for server in psutil.Process().children()
-        for child in server.children()
-        if "forkserver" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE
-    ]
+    """Return the living ranks, children of the server that forks them, and what ranks have started."""
+    ranks = [child for server in psutil.Process().children() for child in server.children()]
+    found = [rank for rank in ranks if "forkserver" in " ".join(rank.cmdline())]
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("TORCHELASTIC_RUN_ID", "").startswith(f"ranks-{os.getpid()}-"):
+                found.append(process)
+    return [one for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def lives(pid):
+    """Whether there is such a process, and not only what a container's first process has not cleared."""
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def servers():
@@ -92,6 +99,86 @@ def test_failures_are_a_sentence_about_the_rank_that_caused_them():
         run(crossed, ranks=2, time_limit_s=1)
     assert run(dies, ranks=2, restarts=1) == ["1", "1"]
     assert not left_behind()
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def test_every_way_to_fail_is_a_sentence():
+    import torch.distributed as dist
+
+    def needs(x):
+        return x
+
+    def nul():
+        raise ValueError("a\0b")
+
+    def mute():
+        raise Mute
+
+    def talks_to_itself():
+        wire = Wire.of_group()
+        wire.receive(np.ones(1), source=wire.rank)
+
+    for play, said in (
+        (needs, r"raised TypeError when it was called: .*missing 1 required"),
+        (threading.Lock, "ValueError when it had returned: what the function returned cannot be sent back"),
+        (nul, r"raised ValueError in line \d+ of nul: a.b"),
+        (mute, r"raised Mute in line \d+ of mute: it cannot be said what"),
+        (talks_to_itself, r"in line \d+ of talks_to_itself: Rank \d talks to itself"),  # not a line of ours
+    ):
+        with pytest.raises(RankFailed, match=said):
+            run(play, ranks=2)
+    assert run(dist.destroy_process_group, ranks=2) == [None, None]  # as a script for torchrun ends
+
+
+def test_nothing_waits_longer_than_its_limit(monkeypatch):
+    monkeypatch.setattr(launch, "GRACE_S", 1.0, raising=False)
+    run(os.getpid, ranks=2)  # the server has started
+    for ranks, said in ((1, "Rank 0 ended"), (2, "Ranks 0, 1 ended")):
+        start = time.monotonic()
+        with pytest.raises(RankFailed, match=f"{said} without returning a value"):
+            run(lambda: os._exit(0), ranks=ranks, time_limit_s=1)
+        assert time.monotonic() - start < 6
+    start = time.monotonic()
+    with pytest.raises(Hung, match="time limit of 1 s"):
+        run(lambda: time.sleep(60), ranks=2, time_limit_s=1, restarts=3)
+    assert time.monotonic() - start < 4 * slowness()  # not a limit for each start
+    assert not left_behind()
+
+
+def test_what_ranks_have_started_ends_with_them():
+    def starts():
+        return subprocess.Popen(["sleep", "300"]).pid
+
+    def starts_and_dies():
+        starts()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    started = run(starts, ranks=2)
+    with pytest.raises(RankFailed, match="SIGKILL"):
+        run(starts_and_dies, ranks=2)
+    until = time.monotonic() + 10
+    while left_behind() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left_behind() and not any(map(lives, started))
+
+
+def test_runs_of_several_threads_take_turns():
+    def naps():
+        time.sleep(0.5)
+        return os.getpid()
+
+    run(os.getpid, ranks=1)  # the server has started
+    found, before = [], os.environ.get(launch.OWN_STORE)
+    threads = [threading.Thread(target=lambda: found.append(len({*run(naps, ranks=2)}))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [2, 2, 2] and os.environ.get(launch.OWN_STORE) == before
 
 
 def test_what_makes_no_sense_is_refused_before_anything_starts(monkeypatch):
@@ -212,28 +299,35 @@ def test_the_same_function_as_a_file_runs_under_two_agents_of_torchrun(tmp_path,
         socket.create_connection(("127.0.0.1", port))
 
 
-def test_a_killed_kernel_leaves_no_ranks(tmp_path):
+def test_a_killed_kernel_leaves_no_ranks(tmp_path, monkeypatch):
     program = tmp_path / "kernel.py"
     program.write_text(
         "import time\nfrom course_lib.distributed.launch import run\n"
         "def sleep(folder):\n"
         "    import os\n"
+        "    import subprocess\n"
+        "    started = subprocess.Popen(['sleep', '60'])\n"
         "    open(f'{folder}/{os.getpid()}', 'w').close()\n"
-        "    time.sleep(60)\n"
+        "    open(f'{folder}/{started.pid}', 'w').close()\n"
+        "    started.wait()\n"
         f"if __name__ == '__main__':\n    run(sleep, ranks=2, folder={str(tmp_path / 'pids')!r})\n"
     )
     (tmp_path / "pids").mkdir()
     kernel = subprocess.Popen([sys.executable, str(program)], env={**os.environ, "TMPDIR": str(tmp_path)})
     until = time.monotonic() + 60
-    while len(list((tmp_path / "pids").iterdir())) < 2 and time.monotonic() < until:
+    while len(list((tmp_path / "pids").iterdir())) < 4 and time.monotonic() < until:
         time.sleep(0.05)
     ranks = [int(path.name) for path in (tmp_path / "pids").iterdir()]
     kernel.kill()
     kernel.wait()
     until = time.monotonic() + 10
-    while any(psutil.pid_exists(pid) for pid in ranks) and time.monotonic() < until:
+    while any(map(lives, ranks)) and time.monotonic() < until:
         time.sleep(0.05)
-    assert len(ranks) == 2 and not any(psutil.pid_exists(pid) for pid in ranks)
+    assert len(ranks) == 4 and not any(map(lives, ranks))
+    (left,) = tmp_path.glob("ranks-*")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    run(os.getpid, ranks=1)
+    assert not left.exists()  # it held all that the ranks were sent
 
 
 def test_collectives_equal_torchs_own_on_processes():

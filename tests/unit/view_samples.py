@@ -323,7 +323,6 @@ CALLS = {
     "messages": lambda v: v.messages(*_tree_on_racks()),
     "losses": lambda v: v.losses({"one": [1.0, 0.5, 0.4], "two": ([0, 1], [1.0, 0.6])}),
     "rank_memory": lambda v: v.rank_memory({"ZeRO 1": course("training.zero").kept(1e9, 8, 1)}, 80e9),
-    "rank_timeline": lambda v: v.rank_timeline(_tree_on_racks()[0], {"tree": _tree_on_racks()[1]}),
     "rank_waits": lambda v: v.rank_waits({"alone": _rehearsed()}),
     "pipeline": lambda v: v.pipeline(),
     "predict": lambda v: v.predict("How many?", unit="x"),
