@@ -53,14 +53,25 @@ class Shards:
 # -- one dimension: every rank has a band --------------------------------------------------------------------
 
 
-def row_layout(shape: Shape, ranks: int) -> Shards:
-    """Each rank has a band of rows of A, of B and of C."""
-    M, K, N = shape
-    return Shards(
-        [(band, slice(0, K)) for band in cuts(M, ranks)],
-        [(band, slice(0, N)) for band in cuts(K, ranks)],
-        [(band, slice(0, N)) for band in cuts(M, ranks)],
-    )
+def _banded(*dimensions: int) -> Callable[[Shape, int], Shards]:
+    """Return the layout in which each rank has a band of A, B and C, cut along these of their dimensions."""
+
+    def layout(shape: Shape, ranks: int) -> Shards:
+        M, K, N = shape
+        sizes = (M, K), (K, N), (M, N)
+        return Shards(*map(bands, sizes, dimensions, (ranks,) * 3))
+
+    def bands(size: tuple[int, int], dimension: int, ranks: int) -> list[Cell]:
+        rows, columns = slice(0, size[0]), slice(0, size[1])
+        parts = cuts(size[dimension], ranks)
+        return [(rows, part) if dimension else (part, columns) for part in parts]
+
+    return layout
+
+
+row_layout = _banded(0, 0, 0)
+column_layout = _banded(1, 1, 1)
+inner_layout = _banded(1, 0, 0)
 
 
 def row(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
@@ -70,31 +81,11 @@ def row(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     return A @ np.concatenate(ring_all_gather(wire, bands))  # (m, K) @ (K, N)
 
 
-def column_layout(shape: Shape, ranks: int) -> Shards:
-    """Each rank has a band of columns of A, of B and of C."""
-    M, K, N = shape
-    return Shards(
-        [(slice(0, M), band) for band in cuts(K, ranks)],
-        [(slice(0, K), band) for band in cuts(N, ranks)],
-        [(slice(0, M), band) for band in cuts(N, ranks)],
-    )
-
-
 def column(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
     """Gather A, band by band; the columns are each rank's own. Bytes: A (P − 1) / P; memory: A, twice."""
     bands = [like(A, shape[0], band.stop - band.start) for band in cuts(shape[1], wire.size)]
     bands[wire.rank] = A
     return np.concatenate(ring_all_gather(wire, bands), axis=1) @ B  # (M, K) @ (K, n)
-
-
-def inner_layout(shape: Shape, ranks: int) -> Shards:
-    """Each rank has a band of columns of A and the same band of rows of B; of C a band of rows."""
-    M, K, N = shape
-    return Shards(
-        [(slice(0, M), band) for band in cuts(K, ranks)],
-        [(band, slice(0, N)) for band in cuts(K, ranks)],
-        [(band, slice(0, N)) for band in cuts(M, ranks)],
-    )
 
 
 def inner(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:

@@ -93,22 +93,19 @@ class Cheapest(Explorer):
         return self.frame(self.offers, self._given)
 
 
-def finding(found: Sequence[ClusterPlan], deadline_s: float) -> str:
-    """Say which plan is the cheapest in time, or what the fastest takes. `found` is sorted by cost."""
-    for one in found:
-        if one.seconds <= deadline_s:
-            return (
-                f"Cheapest within {digits(deadline_s)} s: {_name(one)}, "
-                f"{digits(one.seconds)} s for {digits(one.cost)}"
-            )
-    fast = min(found, key=lambda one: one.seconds)
-    late = f"the fastest, {_name(fast)}, takes {digits(fast.seconds)} s"
-    return f"Nothing ends within {digits(deadline_s)} s: {late}"
-
-
 def figure(found: Sequence[ClusterPlan], deadline_s: float) -> Picture:
-    """Draw cost against time, a mark for the best algorithm on each number of ranks, joined by offer."""
-    said = finding(found, deadline_s)
+    """Draw cost against time, a mark for the best algorithm on each number of ranks, joined by offer.
+
+    `found` is sorted by cost.
+    """
+    in_time = next((one for one in found if one.seconds <= deadline_s), None)
+    if in_time:
+        took = f"{digits(in_time.seconds)} s for {digits(in_time.cost)}"
+        said = f"Cheapest within {digits(deadline_s)} s: {_name(in_time)}, {took}"
+    else:
+        fast = min(found, key=lambda one: one.seconds)
+        late = f"the fastest, {_name(fast)}, takes {digits(fast.seconds)} s"
+        said = f"Nothing ends within {digits(deadline_s)} s: {late}"
     with panel(8.0, 4.2, said, 74) as (fig, axes):
         words = []
         for place, offer in enumerate(sorted({one.offer for one in found})):
@@ -129,7 +126,6 @@ def figure(found: Sequence[ClusterPlan], deadline_s: float) -> Picture:
             )
             words.append(f"{offer}: {', '.join(each)}")
         axes.axvline(deadline_s, color=INK, linestyle=(0, (4, 2)), linewidth=1.3, label="deadline")
-        in_time = next((one for one in found if one.seconds <= deadline_s), None)
         if in_time:
             axes.plot([in_time.seconds], [in_time.cost], "o", **hollow(INK, 17, 1.8))
         axes.set(xscale="log", yscale="log", xlabel="time (s)", ylabel="cost")

@@ -32,10 +32,18 @@ def _returned(got: Any, wanted: str) -> Mismatch:
     return Mismatch((f"Your function returned {describe(got)}, but {wanted} is needed{end}",), form=True)
 
 
+def _has_form(one: Any, form: Any) -> bool:
+    """Whether a value is a whole number where the form is 0, and a tuple or list of such where it is one."""
+    if form == 0:
+        return is_number(one) and math.isfinite(one) and one == int(one)
+    return type(one) in (tuple, list) and len(one) == len(form) and all(map(_has_form, one, form))
+
+
 # --- 08.shards: which block goes from whom to whom when a product is transposed -----------------------------
 
 Band = tuple[int, int]  # from and to
 Sent = tuple[int, int, Band, Band]  # sender, receiver, rows, columns
+MESSAGE = (0, 0, (0, 0), (0, 0))
 
 
 def shards(M: int, N: int, ranks: int, slip: str = "") -> list[Sent]:
@@ -60,7 +68,7 @@ class Messages:
 
     def compare(self, got: Any, want: list[Sent], args: tuple) -> Mismatch | None:
         """Return None if `got` lists what `want` does."""
-        if type(got) is not list or not all(map(_is_message, got)):
+        if type(got) is not list or not all(_has_form(one, MESSAGE) for one in got):
             return _returned(got, "a list of (sender, receiver, (row, to_row), (column, to_column))")
         mine, right = (Counter(map(_message, messages)) for messages in (got, want))
         for one, what in [(one, "is not needed") for one in mine - right] + [
@@ -70,12 +78,6 @@ class Messages:
             block = f"C[{row}:{to_row}, {column}:{to_column}] from rank {sender} to rank {receiver}"
             return Mismatch((f"{block} {what}. You have {len(got)} messages, and {len(want)} are needed.",))
         return None
-
-
-def _is_message(one: Any) -> bool:
-    four = type(one) in (tuple, list) and len(one) == 4
-    bands = four and all(type(band) in (tuple, list) and len(band) == 2 for band in one[2:])
-    return bands and all(is_number(n) and n == int(n) for n in (*one[:2], *one[2], *one[3]))
 
 
 def _message(one: Sequence) -> Sent:
@@ -158,7 +160,11 @@ class Pairs:
 
     def compare(self, got: Any, want: list, args: tuple) -> Mismatch | None:
         """Return None if `got` is right."""
-        if type(got) is not list or len(got) != len(want) or not all(map(_are_blocks, got)):
+        if (
+            type(got) is not list
+            or len(got) != len(want)
+            or not all(_has_form(one, MESSAGE[2:]) for one in got)
+        ):
             return _returned(got, f"a list with a pair of blocks for each rank ({len(want)})")
         q = args[0]
         for rank, ((a, b), right) in enumerate(zip(got, want, strict=True)):
@@ -168,12 +174,6 @@ class Pairs:
             why = "" if a[1] == b[0] else ", which do not belong together: A's column is not B's row"
             return Mismatch((f"{said}{why}; expected are A{right[0]} and B{right[1]}.",))
         return None
-
-
-def _are_blocks(one: Any) -> bool:
-    """Whether this is a pair of pairs of numbers."""
-    two = type(one) in (tuple, list) and len(one) == 2
-    return two and all(type(b) in (tuple, list) and len(b) == 2 and all(map(is_number, b)) for b in one)
 
 
 def _skewed(slip: str) -> Callable[..., bool]:
@@ -388,39 +388,28 @@ INTERVAL = Task(
 ROUNDING = 1e-6  # what sums may differ by
 
 
-def mended(F: Array, slip: str = "") -> Array:
-    """Return F (M + 1, N + 1) with its one wrong entry mended, if there is one.
+def repaired(F: Array, slip: str = "") -> Array:
+    """Return F (M + 1, N + 1) with its one wrong entry mended, or a copy where all sums agree.
 
     The last column holds the sums of the rows, the last row those of the columns, the checksums' own too.
     """
     rows, columns = F[:, :-1].sum(axis=1) - F[:, -1], F[:-1].sum(axis=0) - F[-1]
-    (i,), (j,) = (np.flatnonzero(~(np.abs(off) <= ROUNDING))[:1] for off in (rows, columns))
+    off_rows, off_columns = (np.flatnonzero(~(np.abs(off) <= ROUNDING)) for off in (rows, columns))
     right = F.copy()
+    if not off_rows.size:
+        return right
+    i, j, last = off_rows[0], off_columns[0], F.shape[1] - 1
+    if slip == "inner" and (i == F.shape[0] - 1 or j == last):
+        return right
     if slip == "subtract":
-        right[i, j] -= rows[i] if j < F.shape[1] - 1 else -rows[i]
+        right[i, j] -= rows[i] if j < last else -rows[i]
     elif slip == "add":
         right[i, j] += rows[i]
-    elif j == F.shape[1] - 1:
+    elif j == last:
         right[i, j] = F[i, :-1].sum()
     else:
         right[i, j] = F[i, -1] - np.delete(F[i, :-1], j).sum()
     return right
-
-
-def repaired(F: Array, slip: str = "") -> Array:
-    """Return `mended`, or a copy of F where all sums agree."""
-    off = F[:, :-1].sum(axis=1) - F[:, -1]
-    if (np.abs(off) <= ROUNDING).all():
-        return F.copy()
-    if slip == "inner" and not _wrong_inside(F):
-        return F.copy()
-    return mended(F, slip)
-
-
-def _wrong_inside(F: Array) -> bool:
-    """Whether a row and a column of the product itself disagree with their sums."""
-    rows, columns = F[:-1, :-1].sum(axis=1) - F[:-1, -1], F[:-1, :-1].sum(axis=0) - F[-1, :-1]
-    return not (np.abs(rows) <= ROUNDING).all() and not (np.abs(columns) <= ROUNDING).all()
 
 
 def _checked(rng: np.random.Generator, M: int, N: int, at: tuple[int, int] | None, wrong: float) -> Array:
