@@ -74,9 +74,13 @@ def test_a_claim_that_is_far_off_is_found(capsys):
     views.claim("01.near", 2.0, 2.58, unit="ns")
     views.claim("01.far", 2.0, 1.38)
     views.claim("01.odd", 1.0, 9.0, unit="x", why="the clock falls under wide vectors")
+    views.claim("01.drawn", 2.0, 2.7, "%", source="simulated")
     said, wrong = claims([capsys.readouterr().out])
-    assert said[0] == "01.near: predicted 2 ns, measured 2.58 ns (+29 %)" and len(said) == 3
-    assert wrong == ["01.far: predicted 2, measured 1.38 (−31 %)"]
+    assert said[0] == "01.near: predicted 2 ns, measured 2.58 ns (+29 %)" and len(said) == 4
+    assert wrong == [
+        "01.far: predicted 2, measured 1.38 (−31 %)",
+        "01.drawn: predicted 2 %, simulated 2.7 % (+35 %)",
+    ]
     with pytest.raises(ValueError, match="measured is nan"):
         views.claim("01.none", 1.0, float("nan"))
 

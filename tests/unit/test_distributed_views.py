@@ -97,3 +97,16 @@ def test_messages_between_two_racks_do_not_lie_on_each_other(ranks):
     across = [network.Step(half, half + ranks // 2, np.full(len(half), 1e6))]
     heights = views.messages(network.racks(ranks), across)._where[: ranks // 2, 1]
     assert np.diff(np.sort(heights)).min() > 5  # pixels
+
+
+def test_no_arrow_between_two_racks_runs_through_a_rank():
+    ring = np.arange(16)
+    places = np.array([at for pair in zip(range(8), range(8, 16), strict=True) for at in pair])
+    step = network.Step(ring, (ring + 1) % 16, np.ones(16))
+    where = views.messages(network.racks(16), [step], places)._where
+    for start, end in zip(where[places], where[np.roll(places, -1)], strict=True):
+        far = np.hypot(*(end - start))
+        along = (end - start) / far
+        for away in where - start:
+            if 1 < away @ along < far - 1:
+                assert abs(away[0] * along[1] - away[1] * along[0]) > 15 + 4  # a disc, the arrow's shift
