@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -265,15 +266,23 @@ def two_and_a_half(wire: Wire, A: Array, B: Array, shape: Shape) -> Array:
 class Algorithm:
     """One way to multiply: who holds what, what a rank does, what it sends on average and holds at its peak.
 
-    `words` and `memory` are elements. What is held counts the shards of A and B and all that NumPy makes on
-    the way; what the transport keeps for itself comes on top.
+    `sends` and `holds` take the elements that a rank has of A, B and C, and P. What is held counts the shards
+    of A and B and all that NumPy makes on the way; what the transport keeps for itself comes on top.
     """
 
     name: str
     layout: Callable[[Shape, int], Shards]
     multiply: Callable[[Wire, Array, Array, Shape], Array]
-    words: Callable[[Shape, int], float]
-    memory: Callable[[Shape, int], float]
+    sends: Callable[[float, float, float, int], float]
+    holds: Callable[[float, float, float, int], float]
+
+    def words(self, shape: Shape, P: int) -> float:
+        """Return the elements that a rank sends, on average."""
+        return self.sends(*_sizes(shape, P), P)
+
+    def memory(self, shape: Shape, P: int) -> float:
+        """Return the elements that a rank holds at its peak."""
+        return self.holds(*_sizes(shape, P), P)
 
 
 def lower_bound(shape: Shape, ranks: int, memory: float | None = None) -> float:
@@ -303,79 +312,63 @@ def _sizes(shape: Shape, P: int) -> tuple[float, float, float]:
     return M * K / P, K * N / P, M * N / P
 
 
-def _gathered(shards: tuple[float, float, float], P: int) -> float:
-    """Return what is held where `shards` are those that stay, are gathered and result: bands, then whole."""
-    stays, gathered, result = shards
-    return stays + P * gathered + max(P * gathered, gathered + result)
+def _gathers(gathered: float, stays: float, C: float, P: int) -> float:
+    return stays + P * gathered + max(P * gathered, gathered + C)  # bands and then the whole; or C
 
 
-def _summa_words(shape: Shape, P: int) -> float:
-    (A, B, _), (rows, columns) = _sizes(shape, P), grid(P)
+def _summa_sends(A: float, B: float, C: float, P: int) -> float:
+    rows, columns = grid(P)
     return A * (columns - 1) + B * (rows - 1)
 
 
-def _summa_memory(shape: Shape, P: int, finer: int = 1) -> float:
-    (A, B, C), (rows, columns) = _sizes(shape, P), grid(P)
+def _summa_holds(A: float, B: float, C: float, P: int, finer: int = 1) -> float:
+    rows, columns = grid(P)
     width = 1 / max(columns * finer, rows)  # of a panel, as part of K
     return A + B + 2 * C + A * columns * width * (columns > 1) + B * rows * width * (rows > 1)
 
 
-def _cannon_words(shape: Shape, P: int) -> float:
-    (A, B, _), q = _sizes(shape, P), side_of(P)
-    return (A + B) * (q - 1) * (1 + 1 / q)
-
-
-def _shifted_memory(shape: Shape, q: int, turns: int) -> float:
-    A, B, C = _sizes(shape, q * q)
-    beside = max(A, B, C) if turns > 1 else C  # one that comes, or a summand
-    return A + B + 2 * C if q == 1 else 2 * (A + B) + C + beside  # at home, and here
-
-
-def _layered_words(shape: Shape, P: int) -> float:
-    (A, B, C), c = _sizes(shape, P), layers_of(P)
-    q = side_of(P // c)
+def _layered_sends(A: float, B: float, C: float, P: int, layers: Callable = layers_of) -> float:
+    c, q = layers(P), side_of(P // layers(P))
     return (A + B) * (c - 1 + c * (q - 1) / q + q - c) + C * (c - 1)
 
 
-def _layered_memory(shape: Shape, P: int) -> float:
-    q = side_of(P // layers_of(P))
-    return _shifted_memory(shape, q, -(-q // layers_of(P)))
+def _layered_holds(A: float, B: float, C: float, P: int, layers: Callable = layers_of) -> float:
+    c, q = layers(P), side_of(P // layers(P))
+    beside = max(A, B, C) if q > c else C  # a block that comes, or a summand
+    return c * (A + B + 2 * C if q == 1 else 2 * (A + B) + C + beside)  # at home, and here
 
 
-def _words(matrix: int) -> Callable[[Shape, int], float]:
-    return lambda shape, P: _sizes(shape, P)[matrix] * (P - 1)
+def _one(P: int) -> int:
+    """Return the layers of Cannon's algorithm."""
+    return 1
 
 
 ALGORITHMS = {
     one.name: one
     for one in (
-        Algorithm("row", row_layout, row, _words(1), lambda shape, P: _gathered(_sizes(shape, P), P)),
         Algorithm(
-            "column",
-            column_layout,
-            column,
-            _words(0),
-            lambda shape, P: _gathered((_sizes(shape, P)[1], *_sizes(shape, P)[::2]), P),
+            "row", row_layout, row, lambda A, B, C, P: B * (P - 1), lambda A, B, C, P: _gathers(B, A, C, P)
         ),
+        Algorithm("column", column_layout, column, lambda A, B, C, P: A * (P - 1), _gathers),
         Algorithm(
             "inner",
             inner_layout,
             inner,
-            _words(2),
-            lambda shape, P: sum(_sizes(shape, P)) + (P - 1 + min(P - 1, 2)) * _sizes(shape, P)[2],
+            lambda A, B, C, P: C * (P - 1),
+            lambda A, B, C, P: A + B + C * (P + min(P - 1, 2)),
         ),
-        Algorithm("summa", grid_layout, summa, _summa_words, _summa_memory),
+        Algorithm("summa", grid_layout, summa, _summa_sends, _summa_holds),
         Algorithm(
-            "summa-pipelined", grid_layout, summa_pipelined, _summa_words, lambda s, P: _summa_memory(s, P, 4)
+            "summa-pipelined", grid_layout, summa_pipelined, _summa_sends, partial(_summa_holds, finer=4)
         ),
         Algorithm(
             "cannon",
             square_layout,
             cannon,
-            _cannon_words,
-            lambda shape, P: _shifted_memory(shape, side_of(P), side_of(P)),
+            partial(_layered_sends, layers=_one),
+            partial(_layered_holds, layers=_one),
         ),
-        Algorithm("2.5d", layered_layout, two_and_a_half, _layered_words, _layered_memory),
+        Algorithm("2.5d", layered_layout, two_and_a_half, _layered_sends, _layered_holds),
     )
 }
 
