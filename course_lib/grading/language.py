@@ -54,6 +54,7 @@ from course_lib.grading.vocabulary import (
     KERNEL_MODULES,
     KEYWORDS,
     LOOP_MODULES,
+    MAKE_KEYS,
     METHODS,
     MODULES,
     NJIT,
@@ -63,7 +64,10 @@ from course_lib.grading.vocabulary import (
     READERS,
     READING,
     TAKE_FUNCTIONS,
+    TAKE_TEXTS,
+    TEXT_KEYWORDS,
     TEXTS,
+    TEXTS_ON_A_WIRE,
     TYPES,
     UNWRITTEN,
     USUAL,
@@ -78,6 +82,7 @@ from course_lib.grading.vocabulary import (
 EVERY_CALL = "every call must do all of its work, so make it inside of the function"
 A_TUPLE = "make it inside of the function, or write it as a tuple (of tuples), which cannot change"
 BY_NAME = "call functions where they are needed, by their own names"
+NO_LAYOUT = "between ranks a text may be printed, raised or compared: use numbers, or True and False"
 #: What einsum reads.
 SUBSCRIPTS = re.compile(r"[A-Za-z,.\-> ]*")
 
@@ -139,15 +144,16 @@ class Language:
             return KERNEL_METHODS | METHODS | WHOLE_METHODS  # of values the tracer says which it knows
         arrays = (ARRAY_METHODS if self.kind == "loops" else WHOLE_METHODS) if "numpy" in self.modules else ()
         locks = ("acquire", "release", "locked") if "threading" in self.modules else ()
-        return METHODS.union(arrays, locks, self.wire)
+        known = METHODS.union(arrays, locks, self.wire)
+        return known - TEXTS_ON_A_WIRE if self.wire else known
 
     @property
     def data(self) -> frozenset[str]:
         """The attributes of values that are no methods."""
         if self.kind == "kernel":
             return KERNEL_DATA
-        arrays = ARRAY_DATA if "numpy" in self.modules else ()
-        return DATA.union(arrays, WIRE_DATA if self.wire else ())
+        known = DATA.union(ARRAY_DATA if "numpy" in self.modules else ())
+        return known.union(WIRE_DATA) - TEXTS_ON_A_WIRE if self.wire else known
 
     @property
     def itself(self) -> frozenset[str]:
@@ -180,6 +186,7 @@ class _Reading(TopOfText):
         self.values: dict[str, ast.expr] = {}
         self.held: dict[ast.AST, tuple[bool, bool]] = {}
         self.read: set[tuple[str, ast.expr]] = set()  # texts, and by what
+        self.said: set[ast.expr] = set()  # texts that become no part of a value
         self.scopes: list[dict[str, Meaning]] = []
         self.given = functions_in_full(language.given)
         self.methods, self.data, self.itself = language.methods, language.data, language.itself
@@ -324,6 +331,8 @@ class _Reading(TopOfText):
         if node.id in self.top:
             return self.top[node.id]
         self._name_is_fine(node, node.id)
+        if self.language.wire and node.id in TEXTS_ON_A_WIRE:
+            self.refuse(node, node.id, NO_LAYOUT)
         if node.id in BUILTINS - (self.itself if self.kind == "loops" else frozenset()):
             return Meaning("builtin", node.id)
         if hasattr(builtins, node.id):
@@ -381,7 +390,49 @@ class _Reading(TopOfText):
         for part in ast.iter_child_nodes(node):
             self._read(part)
 
-    _on_Compare = _on_Starred = _on_FormattedValue = _on_For = _reads
+    _on_Starred = _on_FormattedValue = _on_For = _reads
+
+    def _on_Compare(self, node: ast.Compare) -> None:
+        self._say(node.left, *node.comparators)
+        self._reads(node)
+
+    def _on_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self._visit(node.value)
+
+    def _on_Raise(self, node: ast.Raise) -> None:
+        self._say(*(node.exc.args if isinstance(node.exc, ast.Call) else ()))
+        for part in ast.iter_child_nodes(node):
+            self._visit(part)
+
+    def _on_Assert(self, node: ast.Assert) -> None:
+        self._visit(node.test)
+        if node.msg:
+            self._say(node.msg)
+            self._visit(node.msg)
+
+    def _on_Constant(self, node: ast.Constant) -> None:
+        if self.language.wire and isinstance(node.value, str) and node not in self.said:
+            self.refuse(node, f"the text {node.value[:40]!r}", NO_LAYOUT)
+
+    def _on_MatchValue(self, node: ast.MatchValue) -> None:
+        self._say(node.value)
+        self._visit(node.value)
+
+    def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
+        if self.language.wire and node not in self.said:
+            self.refuse(node, "a text that is put together", NO_LAYOUT)
+        self._say(*node.values, *(getattr(one, "format_spec", None) for one in node.values))
+        for one in node.values:
+            self._visit(one)
+
+    def _say(self, *nodes: ast.AST | None) -> None:
+        """Note texts that become no part of a value: NumPy would read them as a layout in memory."""
+        for node in nodes:
+            if isinstance(node, ast.Constant | ast.JoinedStr):
+                self.said.add(node)
+            elif isinstance(node, ast.BinOp):  # "rank %d" % rank
+                self._say(node.left, node.right)
 
     def _read(self, node: ast.AST) -> None:
         """Look at an expression of which only the parts are read: it may be a table of constants."""
@@ -469,6 +520,11 @@ class _Reading(TopOfText):
         if any(map(self._is_type_of, [node.func, *given])):
             why = "compare the type of one thing with `is`, or ask isinstance"
             self.refuse(node, "type to make something", why)
+        if name in TAKE_TEXTS:
+            self._say(*node.args[TAKE_TEXTS[name] :][:1])
+        if name == "print" and not library:
+            self._say(*node.args)
+        self._say(*(one.value for one in node.keywords if one.arg in TEXT_KEYWORDS and not own))
         for place, one in enumerate(node.args):
             self._argument(node, name, one, place, own)
         for one in node.keywords:
@@ -524,6 +580,8 @@ class _Reading(TopOfText):
     def _keyword(self, call: ast.Call, name: str, one: ast.keyword, own: bool) -> None:
         if one.arg is None:
             self.refuse(call, "**", "write the arguments out in full")
+        if self.language.wire and name in MAKE_KEYS and not own:
+            self.refuse(call, f"the text {one.arg!r}", NO_LAYOUT)
         known = KEYWORDS | WIRE_KEYWORDS if name in self.language.wire else KEYWORDS
         if self.language.wire and one.arg == "where":
             self.refuse(call, f"where= for {name}", "it leaves numbers unwritten: write np.where instead")
@@ -556,7 +614,8 @@ class _Reading(TopOfText):
                 return
             self.read.add((name, node))
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value not in TEXTS and not (name == "einsum" and SUBSCRIPTS.fullmatch(node.value)):
+            known = TEXTS - NOT_ON_A_WIRE if self.language.wire else TEXTS
+            if node.value not in known and not (name == "einsum" and SUBSCRIPTS.fullmatch(node.value)):
                 self.refuse(
                     node,
                     f"the text {node.value[:40]!r} for {name}",

@@ -195,6 +195,8 @@ class TopOfText:
         """Return how steady a value is that is computed while the text is loaded; refuse no constants."""
         if isinstance(node, ast.Name | ast.Attribute):
             return self._named_constant(node, name)
+        if isinstance(node, ast.Constant):
+            self._on_Constant(node)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) and self.kind != "kernel":
             return "table" if self._made_of(node, name) == "constant" else "changing"
         parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
@@ -202,7 +204,9 @@ class TopOfText:
             steady = self._makes(node.func)
             if steady == "changing" and self.kind == "loops":
                 given = [*node.args, *(one.value for one in node.keywords if one.arg != "dtype")]
-                small = self._dotted(node.func) == "numpy.array" and all(map(is_written_out, given))
+                types = [one.value for one in node.keywords if one.arg == "dtype"]
+                small = self._dotted(node.func) == "numpy.array" and len(node.args) == 1
+                small = small and all(map(is_written_out, given)) and all(map(self._is_a_type, types))
                 steady = "constant" if small else ""
             parts = [*node.args, *(one.value for one in node.keywords)]
         else:
@@ -279,6 +283,13 @@ class TopOfText:
             signed = (getattr(one, "operand", one) for one in node.elts)  # -1
             return all(isinstance(getattr(one, "value", None), int | float) for one in signed)
         return isinstance(node, ast.Call) and self._dotted(node.func) == "range"
+
+    def _is_a_type(self, node: ast.expr) -> bool:
+        """Whether this names one type of numbers: "9999999f8" makes a large array of a small one."""
+        value = self._value(node) or node
+        named = self._dotted(value) if isinstance(value, ast.Name | ast.Attribute) else ""
+        text = value.value if isinstance(value, ast.Constant) else ""
+        return named in ("float", "int", "bool") or {named.rpartition(".")[2], text} & NUMBER_TYPES != set()
 
     def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
         if isinstance(node, ast.Attribute):

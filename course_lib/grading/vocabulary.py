@@ -231,6 +231,16 @@ WIRE_DATA = words("rank size")
 WIRE_KEYWORDS = words("to source like")
 #: Ways into memory that no rank has written itself: what another one let go of tells without a message.
 NOT_ON_A_WIRE = words("empty empty_like ndarray as_strided unpackbits dtype longdouble")
+#: What makes texts. A layout that is put together of them has gaps that nobody writes.
+TEXTS_ON_A_WIRE = words("str chr repr hex oct format args name kind char")
+MAKE_KEYS = words("dict Counter OrderedDict defaultdict update subtract")
+#: At which place these calls, and by which keyword all, take a text that stays none of the answer's values.
+TAKE_TEXTS = {
+    **dict.fromkeys(("einsum", "astype", "view", "flatten", "ravel"), 0),
+    **dict.fromkeys(("array", "asarray", "zeros", "ones", "zeros_like", "ones_like"), 1),
+    **dict.fromkeys(("full", "full_like"), 2),
+}
+TEXT_KEYWORDS = words("dtype order casting mode side kind optimize all divide over under invalid sep end")
 #: Settings of compilers that change how fast or how strict a function is, not what runs, with their values.
 NJIT = words("nopython fastmath cache parallel nogil error_model boundscheck inline looplift")
 CUDA_JIT = words("device fastmath lineinfo max_registers opt inline")

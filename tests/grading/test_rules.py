@@ -16,6 +16,7 @@ HEADS = {
     "loops": "import numpy as np\nimport math\nfrom numba import njit\n",
     "library": "import numpy as np\nimport heapq, itertools, math\n"
     "from collections import Counter, defaultdict, deque\n",
+    "wire": "import numpy as np\n",
     "kernel": "import math\nimport numpy as np\nfrom numba import cuda, float32\n",
 }
 #: A compiler for each function that has no decorator yet.

@@ -1,5 +1,6 @@
 """Sources, guarded sources, counting numbers and the in-process runner."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -196,3 +197,22 @@ def test_a_rank_knows_what_messages_tell_it_and_nothing_else(capsys):
     with pytest.raises(NotByMessages, match="rank 0, alone with the messages"):
         play(looked_up, ([np.ones(2), np.ones(2)],))
     assert play(load(KEPT_BY_ALL, "own_table"), ([1, 2],))[0] == [1, 1]
+
+
+@pytest.mark.parametrize("nan", [False, True])
+def test_a_rank_that_sends_something_else_is_seen_though_it_catches_the_error(nan):
+    """Both ranks return what came, so that follows from messages; what they send does not."""
+    from course_lib.grading.stage import NotByMessages, play
+
+    known = iter(range(100))  # as memory would tell it
+
+    def told(wire, x):
+        said = np.array([0x7FF8000000000000 * nan + next(known)]).view(np.float64)
+        if wire.rank:
+            x = wire.receive(x, source=0)
+        with contextlib.suppress(LookupError):
+            wire.send(said, to=1 - wire.rank)
+        return x if wire.rank else wire.receive(x, source=1)
+
+    with pytest.raises(NotByMessages):
+        play(told, ([np.zeros(1), np.zeros(1)],))
