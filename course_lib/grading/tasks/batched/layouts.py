@@ -78,6 +78,9 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     )
     yield from _view((1, H, M, N), (H * M * N, 0, N, 1), "one utterance, one matrix for all of its heads")
     yield from _view((B, 1, M, N), (0, M * N, N, 1), "the first head of one utterance for all utterances")
+    for back, what in (((1, H, M, N), "heads"), ((B, 1, M, N), "utterances")):
+        strides = (-M * N, -M * N, N, 1)
+        yield from _view(back, strides, f"{what} alone, from the last to the first", "the same, transposed")
     for strides, *labels in (
         ((H, 1, N, 1), "matrices that begin one number further each time"),
         ((0, 0, N, 1), "one matrix for all of them"),
@@ -94,7 +97,7 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
         ((H * (M + N), M + N, 1, 1), "sliding windows, one number further each time"),
         ((H * M * N, M * N, N - 1, 1), "rows that overlap by one number"),
         ((H * M * N, M * N, 1, M - 1), "columns that overlap by one number"),
-        ((H * M * N, M * N, -N, 1), "rows from the last to the first"),
+        ((H * M * N, M * N, -N, 1), "rows from the last to the first", "columns from the last to the first"),
         ((H * M * N + 4, M * N, N, 1), "a gap between utterances"),
         ((H * M * N, M * N, N, -1), "each row from its end", "each column from its end"),
         ((-H * M * N, -M * N, N, 1), "matrices from the last to the first", "the same, each transposed"),
@@ -327,6 +330,8 @@ def _signals(rng: np.random.Generator) -> Iterator[Case]:
     yield _folded(x, 2, 1, 1, 2, "NaN and inf, also beside the padding, are moved like any number")
     x = rng.uniform(0.5, 2.0, (12, 4)).T
     yield _folded(x, 3, 2, 2, 2, "x is a transposed view")
+    x = rng.uniform(0.5, 2.0, (3, 18))[:, ::2]
+    yield _folded(x, 3, 2, 1, 2, "x is every second frame of a longer signal")
 
 
 def _folded(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int, said: str) -> Case:
