@@ -461,6 +461,8 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((_checked(rng, M, N, at, float(rng.uniform(0.1, 9.0))),), f"a product of {M} x {N}")
         wrong = float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.integers(33, 900))
         yield Case((_checked(rng, M, N, at, wrong),), f"a product of {M} x {N}, an exponent was hit")
+    yield Case((_checked(rng, 4, 3, (2, 3), 2.0**300),), "2^300 as a checksum of a row")
+    yield Case((_checked(rng, 4, 3, (4, 3), -1e300),), "-1e300 in the corner")
 
 
 ABFT = Task(
@@ -544,12 +546,13 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
         (7, [2.0, 2.0, 1.0], [0.0] * 3, "rounding each share gives eight rows"),
         (40, [10.0, 2.0], [3.0, 0.0], "the fast one begins late"),
         (4, [50.0, 1.0], [9.0, 0.0], "the fast one begins too late for so little work"),
+        (10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0], "without the last one the second begins too late, too"),
         (0, [1.0, 4.0], [0.0, 1.0], "no work at all"),
         (5, [2.0], [1.0], "one rank"),
     ):
         yield Case((rows, speeds, starts), f"{rows} rows: {what}")
-    for ranks, late in ((4, 0.0), (3, 5.0), (6, 8.0), (16, 3.0)):
-        rows = int(rng.integers(50, 400))
+    for ranks, late, most in ((4, 0.0, 400), (3, 5.0, 400), (6, 8.0, 400), (16, 3.0, 400), (9, 30.0, 90)):
+        rows = int(rng.integers(50, most))
         speeds = rng.uniform(0.5, 9.0, ranks).round(2).tolist()
         starts = (late * rng.uniform(0.0, 1.0, ranks)).round(2).tolist()
         yield Case((rows, speeds, starts), f"{rows} rows, {ranks} ranks of unequal speed")

@@ -194,7 +194,8 @@ class InTime:
         """Return None if the order, simulated, is as good as `want`."""
         if type(got) is not list or len(got) != len(want) or not all(map(_are_tasks, got)):
             said = f"Your function returned {describe(got)}, but a list for each of {len(want)} stages"
-            return Mismatch((f"{said} is needed, in one list, with pairs like ('F', 0).",), form=True)
+            end = ": is a `return` missing?" if got is None else "."
+            return Mismatch((f"{said} is needed, in one list, with pairs like ('F', 0){end}",), form=True)
         order = [[(kind, int(m)) for kind, m in tasks] for tasks in got]
         for stage, (mine, right) in enumerate(zip(order, want, strict=True)):
             if sorted(mine) != sorted(right):
@@ -298,6 +299,12 @@ def _logs(rng: np.random.Generator) -> Iterator[Case]:
     late = [(2, "fetch"), *[(1, "fetch"), (1, "bring")] * 5, (2, "bring")]
     yield Case((busy + late,), "the same, and then worker 2 is late for once")
     yield Case((_round((9, 2, 4)) + _round((4, 2, 9)),), "three workers that are equally stale on average")
+    alone = [(1, "fetch"), *[(3, "fetch"), (3, "bring")] * 12, (1, "bring")]
+    yield Case((_round((1, 2)) * 3 + alone,), "worker 1 is very stale once, worker 2 a little each time")
+    often = [(4, "fetch")] * 2 + _round((6, 5, 4))
+    yield Case((often * 2,), "worker 4 fetches three times for each update")
+    near = (_round((3, 4)) + _round((4, 3))) * 50 + _round((3, 4))
+    yield Case((near,), "two workers that are nearly equally stale")
     for workers, updates, late in ((3, 40, 2), (5, 90, 4), (8, 150, 8)):
         yield Case((_log(rng, workers, updates, late),), f"{workers} workers, {updates} updates")
 
@@ -444,9 +451,10 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
         (10**6, 81 * giga, 80 * giga, 1000, "activations alone are too much"),
         (175 * giga, 15 * giga, 80 * giga, 4096, "175 billion parameters"),
         (1000, 0, 4000, 3, "one GPU too few"),
+        (175 * giga, 5 * giga, 24 * giga, 4096, "175 billion parameters on 24 GB"),
     ):
         yield Case((parameters, activations, memory, most), what)
-    for memory in (16000, 10000, 9999, 9000, 8999, 5333):
+    for memory in (16000, 10000, 9999, 9000, 8999, 5334, 5333):
         yield Case((1000, 0, memory, 4), f"1000 parameters, GPUs of {memory} bytes: to the last one")
     for times in (1.2, 10.3, 9.4, 8.5, 5.5, 3.1, 0.9):
         parameters, activations = int(rng.integers(10**8, 10**11)), int(rng.integers(10**8, 3 * 10**10))
@@ -507,11 +515,11 @@ def accumulated(batches: list, w: Array, rate: float, slip: str = "") -> Array:
 def _batches(rng: np.random.Generator) -> Iterator[Case]:
     sizes = [[[4, 4]], [[4, 4], [4, 4], [4, 4]], [[5, 2], [1, 6, 3]], [[3, 0, 4], [7], [2, 2, 2, 1]]]
     sizes += [[rng.integers(1, 12, int(rng.integers(1, 6))).tolist() for _ in range(int(rng.integers(3, 7)))]]
-    for steps in sizes:
+    for steps, rate in zip(sizes, (0.05, 0.02, 0.1, 0.03, 0.05), strict=True):
         n = int(rng.integers(2, 6))
         given = [[(rng.normal(size=(size, n)), rng.normal(size=size)) for size in step] for step in steps]
         yield Case(
-            (given, rng.normal(size=n), 0.05), f"micro-batches of {' | '.join(map(str, steps))} examples"
+            (given, rng.normal(size=n), rate), f"micro-batches of {' | '.join(map(str, steps))} examples"
         )
 
 

@@ -29,6 +29,7 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
     for known in (HOPPER, BLACKWELL, ADA, HOPPER_FP16):
         yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
     yield Case(((16, 6, 5),), "a tensor core with few bits")
+    yield Case(((8, 30, 23),), "a tensor core with as many bits as there may be")
     for _ in range(8):
         sum_bits = int(rng.integers(6, 31))
         result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))  # what comes back is float32: no more show
@@ -148,10 +149,11 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         early = "early" if late < 0 else "late"
         yield from _case(rng, f"B's scales change {abs(late)} columns {early}", late=late)
     yield from _case(rng, "B's scales change 16 columns late, in the last block of K", late=16, first=-1)
-    for first, said in ((0, ""), (-1, ", in the last block of K")):
+    # of two blocks and of three: scales that come again after two blocks look the same in the last of three
+    for first, K, said in ((0, 256, ""), (-1, 300, ", in the last block of K")):
         for late, other in ((1, "next block of K"), (-1, "block of K before")):
-            yield from _case(rng, f"A's scales of the {other}{said}", a_late=late, first=first)
-            yield from _case(rng, f"B's scales of the {other}{said}", b_late=late, first=first)
+            yield from _case(rng, f"A's scales of the {other}{said}", K=K, a_late=late, first=first)
+            yield from _case(rng, f"B's scales of the {other}{said}", K=K, b_late=late, first=first)
         yield from _case(rng, f"A's scales of the next row{said}", K=300, row_late=1, first=first)
     yield from _case(rng, "A's scales of the row 8 further", K=256, row_late=8)
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it

@@ -127,6 +127,7 @@ def _numbers(rng: np.random.Generator) -> Iterator[Case]:
         (math.inf, "infinity, which saturates"),
         (-math.inf, "infinity with a minus, which saturates"),
         (math.nan, "NaN"),
+        (-math.nan, "NaN whose sign is set"),
         (2.0**-9, "the smallest number"),
         (2.0**-10, "half the smallest number: a tie"),
         (1.001 * 2.0**-10, "a little more than half the smallest number"),
@@ -180,6 +181,7 @@ ENCODE = Task(
         "What lies beyond 448 saturates: it becomes 448, whose code is 0x7e, with its sign.": (
             lambda got, x: abs(x) > 448
         ),
+        "NaN becomes 127, whatever its sign.": lambda got, x: math.isnan(x),
         "The sign is missing: its bit has the value 128.": lambda got, x: got == encode(x) ^ 128,
         "Below 2^-6 the steps stay as wide as above it, 2^-9: numbers get smaller down to one step.": (
             lambda got, x: abs(x) < 2.0**-6
