@@ -28,6 +28,7 @@ def average(wire: Wire, gradients: Sequence[Array], examples: int) -> list[Array
     2 n (P − 1) / P. Raises ValueError where no rank has an example.
     """
     whole("examples", examples, least=0)
+    whole("the number of gradients", len(gradients))
     weighted = [
         examples * one.reshape(-1) if examples else np.zeros(one.size, one.dtype) for one in gradients
     ]
@@ -52,6 +53,7 @@ def scaled_rate(base: float, batch: int, base_batch: int = 32, step: int = 0, wa
     al. (2017), sections 2.1 and 2.2.
     """
     whole("batch", batch)
+    whole("step", step, least=0)
     full = number("base", base, above=0) * batch / whole("base_batch", base_batch)
     return full if step >= warm_up else base + (full - base) * step / warm_up
 
@@ -60,9 +62,12 @@ def first_not_finite(wire: Wire, names: Sequence[str], gradients: Sequence[Array
     """Return "NAME on rank R" of the first gradient that has a NaN or an infinity, the same on every rank.
 
     None if all are finite. Asked before the average, which spreads one rank's NaN to all. A number from each
-    rank, by a ring: 8 (P − 1) bytes.
+    rank, by a ring: 16 (P − 1) bytes.
     """
-    at = next((n for n, one in enumerate(gradients) if not np.isfinite(one).all()), len(names))
+    at = next(
+        (n for n, (_, one) in enumerate(zip(names, gradients, strict=True)) if not np.isfinite(one).all()),
+        len(names),
+    )
     ranks = np.zeros(wire.size)
     ranks[wire.rank] = at
     found = ring_all_reduce(wire, ranks)

@@ -13,6 +13,7 @@ and what deals out the examples (here: batches follow from the step's number, so
 from __future__ import annotations
 
 import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -49,10 +50,14 @@ class Checkpoints:
         try:
             with np.load(found[-1]) as file:
                 return {name: value.item() if value.ndim == 0 else value for name, value in file.items()}
-        except (OSError, ValueError, EOFError) as problem:
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
             raise ValueError(f"{found[-1].name} is no checkpoint ({problem}): delete it.") from None
 
 
 def batch_of(step: int, examples: int, size: int, seed: int = 0) -> Array:
-    """Return the indices of a step's batch, (size,): the same whenever and wherever it is asked for."""
-    return np.random.default_rng((seed, step)).choice(examples, size, replace=False)
+    """Return the indices of a step's batch, (size,): the same whenever and wherever it is asked for.
+
+    An epoch takes examples // size steps, in a new order of the examples each.
+    """
+    epoch, place = divmod(step, whole("examples", examples) // whole("size", size, most=examples))
+    return np.random.default_rng((seed, epoch)).permutation(examples)[place * size :][:size]

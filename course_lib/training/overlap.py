@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from course_lib.arguments import number
+from course_lib.arguments import number, whole
 
 if TYPE_CHECKING:
     import torch
@@ -77,8 +77,15 @@ def planned(
         alpha: seconds of each of its 2 (P − 1) steps.
         bucket: an all-reduce begins when so many bytes are there; None: when all are.
     """
-    for name, value in {"link": link, "bucket": bucket or 1, **dict(enumerate(seconds))}.items():
-        number(f"{name}", value, above=0)
+    number("link", link, above=0)
+    whole("ranks", ranks)
+    whole("the number of layers", len(seconds))
+    number("alpha", alpha, least=0)
+    if bucket is not None:
+        number("bucket", bucket, above=0)
+    for each, size in zip(seconds, nbytes, strict=True):
+        number("seconds", each, above=0)
+        number("nbytes", size, least=0)
     now, free, waiting = 0.0, 0.0, 0.0
     computes, wire, names = [], [], []
     for at, (each, size) in enumerate(zip(seconds, nbytes, strict=True)):
@@ -110,7 +117,9 @@ def backward(
     import torch
     import torch.distributed as dist
 
-    layers = [layer for layer in model if any(True for _ in layer.parameters())]
+    owned = {layer: [one for one in layer.parameters() if one.requires_grad] for layer in model}
+    layers = [layer for layer in model if owned[layer]]
+    whole("the number of layers with parameters", len(layers))
     computes, wire, works, full, names = [], [], [], [], []
 
     def send() -> None:
@@ -127,27 +136,34 @@ def backward(
         names.clear()
 
     def arrived(layer: torch.nn.Module, place: int) -> None:
-        full.extend(layer.parameters())
+        full.extend(owned[layer])
         names.append(place)
         last = computes[-1].end if computes else start
         computes.append(TimeSpan(f"{place}", last, time.perf_counter()))
         if bucket and sum(one.grad.nbytes for one in full) >= bucket:
             send()
 
-    handles = []
+    handles, waiting = [], []
     for place, layer in enumerate(layers, 1):
-        left = [sum(1 for _ in layer.parameters())]
+        left = [len(owned[layer])]
+        waiting.append(left)
 
         def one_more(_, layer=layer, place=place, left=left) -> None:
             left[0] -= 1
             if not left[0]:
                 arrived(layer, place)
 
-        handles += [one.register_post_accumulate_grad_hook(one_more) for one in layer.parameters()]
-    value = loss()
-    dist.barrier()
-    start = time.perf_counter()
-    value.backward()
+        handles += [one.register_post_accumulate_grad_hook(one_more) for one in owned[layer]]
+    try:
+        value = loss()
+        dist.barrier()
+        start = time.perf_counter()
+        value.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    if short := [n for n, left in enumerate(waiting, 1) if left[0]]:
+        raise ValueError(f"Layer {short[0]} got no gradient: all layers with parameters must be in the loss.")
     if full:
         send()
     for work, flat, grads in works:
@@ -155,8 +171,6 @@ def backward(
         flat /= dist.get_world_size()
         for grad, mean in zip(grads, flat.split([one.numel() for one in grads]), strict=True):
             grad.copy_(mean.view_as(grad))
-    for handle in handles:
-        handle.remove()
     return BackwardTimes(
         *(
             tuple(TimeSpan(one.name, one.begin - start, one.end - start) for one in row)

@@ -87,7 +87,7 @@ def timeline(
     stage to stage. Backward takes twice as long as forward: two products for one. Sending takes no time.
     Raises ValueError where stages wait for each other, or do anything not exactly once.
     """
-    stages = len(order)
+    stages = whole("the number of stages", len(order))
     seconds = {"F": _of_each(forward_s, stages), "B": _of_each(backward_s, stages)}
     _check_complete(order)
     ended: dict[tuple[int, str, int], float] = {}

@@ -19,6 +19,7 @@ data sheets.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +30,7 @@ import numpy as np
 from course_lib.arguments import number, whole
 from course_lib.distributed.plan import ClusterPlan
 from course_lib.simulators.network import Network, Step, islands, timeline
-from course_lib.training import pipeline, zero
+from course_lib.training import zero
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -45,7 +46,8 @@ class Model:
 
     `kept` are the activations of all layers that backward needs, `edge` what one layer hands to the next,
     both in half precision. `uncut` is the share of `kept` that tensor parallel ranks keep all of: what goes
-    in and out of a layer's norms, sums and dropouts.
+    in and out of a layer's norms, sums and dropouts. `head` are FLOP forward that are never computed again (a
+    transformer's logits), `sums` how often a pass through a layer adds up what tensor parallel ranks have.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Model:
     kept: float
     edge: float
     uncut: float = 10 / 34  # of a transformer's layer without attention's scores
+    head: float = 0.0
+    sums: int = 2
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,8 @@ H100 = ClusterGpu("H100", 989e12, 80e9, 3.35e12, island=8, near=450e9, far=50e9)
 
 ASSUMED = (
     "Assumed: every GPU reaches the same share of its peak in products, small ones too; gradients travel "
-    "while the last micro-batch goes backward, and network is what is left of them; loading takes no time, "
-    "nothing fails, and time is paid by the second."
+    "while the last micro-batch goes backward, ZeRO 3's weights beside all that is computed, and network is "
+    "what is left; loading takes no time, nothing fails, and time is paid by the second."
 )
 
 
@@ -127,14 +131,17 @@ def transformer(layers: int, width: int, heads: int, sequence: int = 2048, vocab
         f"GPT {L} x {h}",
         parameters=12 * L * h**2 * (1 + 13 / (12 * h) + (V + s) / (12 * L * h)),
         layers=L,
-        flops=24 * s * L * h**2 * (1 + s / (6 * h) + V / (16 * L * h)),
+        flops=24 * s * L * h**2 * (1 + s / (6 * h)),
         kept=L * s * (34 * h + 5 * whole("heads", heads) * s),  # equation 1 of Korthikanti et al.
         edge=HALF * s * h,
         uncut=10 * h / (34 * h + 5 * heads * s),  # equation 2
+        head=2 * s * h * V,
     )
 
 
-def counted(module: nn.Module, *inputs: Tensor, layers: int, edge: float, name: str = "") -> Model:
+def counted(
+    module: nn.Module, *inputs: Tensor, layers: int, edge: float, name: str = "", sums: int = 2
+) -> Model:
     """Return the model of a module of torch by running it forward once on one example of float32.
 
     Its FLOP are those that torch counts, its activations what autograd keeps (parameters do not count), in
@@ -190,26 +197,34 @@ def step(
     slots = batch // (data * micro)  # micro-batches of a pipeline
     cut = tensor * stages
     passes = 4 if recompute else 3  # forward, backward twice as much, and once more what was not kept
-    layer_sums = (6 if recompute else 4) * model.layers / stages if tensor > 1 else 0  # two each pass
+    flops = passes * model.flops + 3 * model.head  # of an example
+    layer_sums = (passes - 1) * model.sums * model.layers / stages  # as many backward as forward
     share = model.uncut + (1 - model.uncut) / tensor
-    at_peak, weights = model.flops * micro / cut / gpu.peak, model.parameters / cut * HALF
+    weights, links = model.parameters / cut * HALF, (gpu.island, gpu.near, gpu.far)
+    at_peak = flops * micro / cut / gpu.peak
+    edge = 2 * chunks * model.edge * micro / tensor / (gpu.near if mesh.ranks <= gpu.island else gpu.far)
     per_slot = {
-        "products": passes * max(at_peak / number("reached", reached, above=0), weights / gpu.memory_speed),
+        "products": max(
+            at_peak / number("reached", reached, above=0, most=1), passes * weights / gpu.memory_speed
+        ),
         "other kernels": passes * 2 * model.kept * micro / stages * share / gpu.memory_speed,
-        "layers' all-reduces": layer_sums * _all_reduce(gpu, mesh.ranks, 1, tensor, model.edge * micro),
-        "stages": 2 * chunks * model.edge * micro / tensor / gpu.far if stages > 1 else 0.0,
+        "layers' all-reduces": layer_sums * _all_reduce(*links, mesh.ranks, 1, tensor, model.edge * micro),
+        "stages": edge if stages > 1 else 0.0,
     }
     parts = {name: slots * seconds for name, seconds in per_slot.items()}
     parts["bubble"] = (stages - 1) / chunks * sum(per_slot.values())
-    goes = 1.0 if sharded < 3 else (1 + 2 * slots) / 2  # stage 3 gathers in both passes of each micro-batch
-    travels = goes * _all_reduce(gpu, mesh.ranks, tensor, data, weights)
-    backward = 2 / passes * (per_slot["products"] + per_slot["other kernels"])  # of the last micro-batch
-    parts["gradients' all-reduce"] = max(0.0, travels - backward) if overlaps else travels
+    both = _all_reduce(*links, mesh.ranks, tensor, data, weights)  # a reduce-scatter, and an all-gather
+    busy = per_slot["products"] + per_slot["other kernels"]
+    if sharded == 3:  # gathers twice and reduces once in each micro-batch, beside all that is computed
+        travels, hides = 1.5 * slots * both, slots * busy
+    else:  # what stages 1 and 2 gather are weights, after Adam
+        travels, hides = both, 2 / passes * busy  # while the last micro-batch goes backward
+        hides = min(hides, both / 2) if sharded else hides
+    parts["gradients' all-reduce"] = max(0.0, travels - hides) if overlaps else travels
     parts["update"] = UPDATE * model.parameters / cut / (data if sharded else 1) / gpu.memory_speed
     memory = zero.kept(model.parameters / cut, data, sharded, mixed=True).total
-    memory += _activations(model, mesh, micro, slots, recompute, share)
-    flops = passes * model.flops * batch / sum(parts.values()) / mesh.ranks
-    return TrainingStep(mesh, parts, memory, flops)
+    memory += _activations(model, mesh, micro, slots, recompute, share, chunks)
+    return TrainingStep(mesh, parts, memory, flops * batch / sum(parts.values()) / mesh.ranks)
 
 
 def meshes(model: Model, gpu: ClusterGpu, ranks: int) -> Iterator[Mesh]:
@@ -248,15 +263,15 @@ def plans(
                 while batch % (mesh.data * micro) == 0:
                     one = step(model, gpu, mesh, batch, micro, reached=reached, **how)
                     if one.memory <= gpu.memory:
-                        fit.append((one.seconds, micro, one))
+                        fit.append((round(100 * math.log(one.seconds)), mesh.zero, -micro, one))
                     micro *= 2
             if fit:
-                _, micro, best = min(fit, key=lambda each: each[:2])
+                *_, micro, best = min(fit, key=lambda each: each[:3])  # within 1 % the simplest one
                 steps = number("examples", examples, above=0) / batch
                 compute = sum(best.parts[name] for name in ("products", "other kernels", "bubble", "update"))
                 times = steps * compute, steps * (best.seconds - compute)
                 cost = ranks * sum(times) / 3600 * gpu.price
-                name = f"{best.mesh}, {micro} at a time"
+                name = f"{best.mesh}, {-micro} at a time"
                 found.append(ClusterPlan(gpu.name, ranks, name, *times, best.memory, cost))
     return sorted(found, key=lambda plan: (float(f"{plan.cost:.3g}"), plan.seconds))
 
@@ -327,9 +342,16 @@ def _checked(model: Model, gpu: ClusterGpu, mesh: Mesh, batch: int, micro: int, 
     return mesh
 
 
-def _activations(model: Model, mesh: Mesh, micro: int, slots: int, recompute: bool, share: float) -> float:
-    """Return the bytes of activations that the first stage keeps: 1F1B holds at most p micro-batches."""
-    ahead = pipeline.most_kept(pipeline.one_forward_one_backward(mesh.pipeline, min(slots, mesh.pipeline)))[0]
+def _activations(
+    model: Model, mesh: Mesh, micro: int, slots: int, recompute: bool, share: float, chunks: int
+) -> float:
+    """Return the bytes of activations that the first stage keeps: 1F1B holds at most p micro-batches.
+
+    Pieces in turns keep more, by (p − 1) / (p v) (Korthikanti et al., section 4.2.3).
+    """
+    ahead = min(mesh.pipeline, slots)
+    if chunks > 1:
+        ahead *= 1 + (mesh.pipeline - 1) / (mesh.pipeline * chunks)
     all_layers = model.kept * share * micro
     if not recompute:
         return ahead * all_layers / mesh.pipeline
@@ -337,18 +359,35 @@ def _activations(model: Model, mesh: Mesh, micro: int, slots: int, recompute: bo
 
 
 @lru_cache(maxsize=4096)
-def _all_reduce(gpu: ClusterGpu, ranks: int, stride: int, length: int, nbytes: float) -> float:
-    """Return the seconds of ring all-reduces in all groups at once: `length` ranks, `stride` apart, each."""
+def _all_reduce(
+    island: int, near: float, far: float, ranks: int, stride: int, length: int, nbytes: float
+) -> float:
+    """Return the seconds of all-reduces in all groups at once: `length` ranks, `stride` apart, each.
+
+    As NCCL does: a ring for each network card that a group has in an island, each with its part of the bytes
+    (chapter 08's network says how long the busiest link takes); of latencies a ring within the island, and a
+    tree between islands (Jeaugey, "Massively scale your deep learning training with NCCL 2.4", 2019).
+    """
     if length == 1:
         return 0.0
+    net = _network(island, near, far, ranks)
     here = np.arange(ranks)
     place = here // stride % length
-    there = here + np.where(place == length - 1, -(length - 1), 1) * stride
-    ring = Step(here, there, np.full(ranks, nbytes / length), 2 * (length - 1))
-    return timeline(_network(gpu, ranks), [ring]).seconds
+    first = here - place * stride
+    cards = math.gcd(length, max(1, net.group // stride))
+    own = place % cards
+    to = []
+    for turn in range(cards):  # ring `turn` comes to an island's rank `turn`, and leaves by the one before it
+        leaves = own == (turn - 1) % cards
+        next_place = np.where(leaves, (place - own + cards) % length + turn, place - own + (own + 1) % cards)
+        to.append(first + stride * next_place)
+    blocks = np.full(ranks * cards, nbytes / length / cards)
+    ring = Step(np.tile(here, cards), np.concatenate(to), blocks, 2 * (length - 1))
+    steps = 2 * (cards - 1) + 2 * math.ceil(math.log2(length // cards))
+    return timeline(net, [ring]).seconds + steps * ALPHA
 
 
 @lru_cache(maxsize=64)
-def _network(gpu: ClusterGpu, ranks: int) -> Network:
-    island = gpu.island if ranks % gpu.island == 0 else 1 << ((ranks & -ranks).bit_length() - 1)
-    return islands(ranks, min(island, ranks), gpu.near, gpu.far, ALPHA)
+def _network(island: int, near: float, far: float, ranks: int) -> Network:
+    side = ranks if ranks <= island else math.gcd(ranks, island)
+    return islands(ranks, side, near, far, alpha=0.0)

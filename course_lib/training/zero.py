@@ -24,12 +24,10 @@ from course_lib.distributed.collectives import cut, ring_all_gather, ring_reduce
 from course_lib.distributed.wire import Array, Wire
 from course_lib.training.data_parallel import unpacked
 
-STAGES = {0: "nothing", 1: "optimiser states", 2: "and gradients", 3: "and parameters"}  # what is sharded
-
 
 @dataclass(frozen=True)
 class RankMemory:
-    """Bytes that a rank keeps between two steps; activations are not among them."""
+    """Bytes that a rank keeps at the end of backward; activations are not among them."""
 
     parameters: float
     gradients: float
@@ -110,7 +108,9 @@ def measured(stage: int, width: int = 256, layers: int = 4) -> RankMemory:
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
     else:
-        play = torch.nn.parallel.DistributedDataParallel(model)
+        play = torch.nn.parallel.DistributedDataParallel(
+            model, gradient_as_bucket_view=True
+        )  # no second copy
     adam = torch.optim.Adam(model.parameters())
     play(torch.randn(8, width)).square().mean().backward()
     adam.step()

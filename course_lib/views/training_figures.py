@@ -48,7 +48,7 @@ def losses(runs: Mapping[str, Curve], x: str = "step", what: str = "loss", log: 
 def rank_memory(
     kept: Mapping[str, RankMemory], limit: float | None = None, limit_name: str = "memory"
 ) -> Picture:
-    """Draw what a rank keeps between steps as stacked bars: {name: RankMemory}; a line at `limit` bytes."""
+    """Draw what a rank keeps at the end of backward as bars: {name: RankMemory}; a line at `limit` bytes."""
     if not kept:
         raise ValueError("There is nothing to draw: give one RankMemory or more by name.")
     names = list(kept)
@@ -71,7 +71,7 @@ def rank_memory(
             f"{name}: " + ", ".join(f"{kind} {_gb(getattr(one, kind))}" for kind in KINDS)
             for name, one in kept.items()
         )
-        return Picture.of(fig, f"Bytes that a rank keeps between steps. {title}. {each}.")
+        return Picture.of(fig, f"Bytes that a rank keeps at the end of backward. {title}. {each}.")
 
 
 def _gb(size: float) -> str:

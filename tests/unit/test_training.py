@@ -8,6 +8,7 @@ from course_lib import views
 from course_lib.distributed.emulated import run_emulated, why_not
 from course_lib.distributed.launch import run
 from course_lib.distributed.wire import Stuck, rehearse
+from course_lib.measure.table import digits
 from course_lib.training import compress, elastic, overlap, pipeline, planner, server, tensor_parallel, zero
 from course_lib.training.data_parallel import average, first_not_finite, scaled_rate
 
@@ -49,6 +50,7 @@ def test_a_nan_is_named_before_it_is_everywhere():
 
     assert rehearse(lambda wire: play(wire, 2), 4).values == ["b on rank 2"] * 4
     assert rehearse(lambda wire: play(wire, None), 3).values == [None] * 3
+    assert rehearse(lambda wire: play(wire, None), 5).bytes_by_rank == [16 * 4] * 5
 
 
 def test_the_learning_rate_grows_with_the_batch_after_a_warm_up():
@@ -238,9 +240,13 @@ def test_training_goes_on_from_a_checkpoint_bit_by_bit(tmp_path):
     assert broken.latest()["step"] == 12
     assert np.array_equal(trained(25, broken)["w"], straight["w"])
     assert len(list((tmp_path / "two").iterdir())) == 2
-    (tmp_path / "two" / "000000099.npz").write_bytes(b"half")
-    with pytest.raises(ValueError, match=r"000000099.npz is no checkpoint .*: delete it"):
-        broken.latest()
+    whole = max((tmp_path / "two").iterdir()).read_bytes()
+    for content in (b"half", whole[: len(whole) // 2]):
+        (tmp_path / "two" / "000000099.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"000000099.npz is no checkpoint .*: delete it"):
+            broken.latest()
+    epoch = np.concatenate([elastic.batch_of(step, 40, 8) for step in range(5)])
+    assert sorted(epoch) == list(range(40)) and not np.array_equal(elastic.batch_of(5, 40, 8), epoch[:8])
 
 
 def test_torch_keeps_what_the_formula_says():
@@ -262,8 +268,14 @@ def test_buckets_hide_what_travels_behind_what_is_computed():
     assert [bar[1:] for bar in coarse.wire] == [pytest.approx(one) for one in ((0.2, 0.4), (0.4, 0.6))]
     slow = overlap.planned([0.1] * 4, [1e6] * 4, link=1e7, ranks=3, alpha=0.5, bucket=1e6)
     assert slow.seconds == pytest.approx(0.1 + 4 * 4 * (0.5 + 1 / 30))  # 2 (P - 1) steps for each bucket
-    with pytest.raises(ValueError, match="link is 0"):
-        overlap.planned([0.1], [1e6], link=0)
+    for wrong, words in (
+        ({"link": 0}, "link is 0"),
+        ({"link": 1e7, "ranks": 0}, "ranks is 0"),
+        ({"link": 1e7, "bucket": 0}, "bucket is 0"),
+        ({"link": 1e7, "alpha": -1}, "alpha is -1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            overlap.planned([0.1], [1e6], **wrong)
 
 
 def _backward(bucket):
@@ -301,10 +313,10 @@ def test_on_a_slow_wire_a_third_is_hidden():
 
 def test_the_planner_meets_nine_published_runs_with_what_one_of_them_says():
     reached = planner.fitted(planner.MEGATRON[0])
-    assert 0.6 < reached < 0.75
+    assert 0.55 < reached < 0.7
     assert planner.predicted(planner.MEGATRON[0], reached).flops == pytest.approx(137e12)
     off = [planner.predicted(run, reached).flops / run.flops - 1 for run in planner.MEGATRON[1:]]
-    assert max(map(abs, off)) < 0.12
+    assert max(map(abs, off)) < 0.045
     sizes = [planner.transformer(*run[:3]).parameters / 1e9 for run in planner.MEGATRON]
     np.testing.assert_allclose(
         sizes, [1.7, 3.6, 7.5, 18.4, 39.1, 76.1, 145.6, 310.1, 529.6, 1008.0], rtol=0.03
@@ -334,6 +346,14 @@ def test_a_step_is_made_of_its_parts():
     staged = planner.step(gpt, planner.A100, planner.Mesh(1, pipeline=4), 16, **how)
     busy = staged.seconds - staged.parts["update"]
     assert staged.parts["bubble"] / busy == pytest.approx(pipeline.bubble(4, 16))
+    six = planner.transformer(
+        12, 1536, 16
+    )  # fewer than an island are near to each other, six as well as eight
+    sums = [
+        planner.step(six, planner.A100, planner.Mesh(n), 24, **how).parts["gradients' all-reduce"]
+        for n in (3, 6, 8)
+    ]
+    assert max(sums) < 1.5 * min(sums)
     cut = planner.step(gpt, planner.A100, planner.Mesh(8, zero=1), 16, **how)
     assert cut.memory == pytest.approx(spread.memory - 12 * gpt.parameters * 7 / 8)
     for mesh, batch, words in (
@@ -356,11 +376,14 @@ def test_a_module_is_counted_and_the_cheapest_plan_fits():
     found = planner.plans(gpt, gpus, 1e6, 512, (1, 8, 64), reached=0.7)
     assert {one.ranks for one in found} == {8, 64}  # 120 GB do not fit on one
     assert all(one.memory <= 8e10 and one.cost > 0 for one in found)
-    assert found[0].algorithm.startswith("8 x 1 x 1, ZeRO 1")
+    assert found[0].algorithm.startswith("64 x 1 x 1, ZeRO 3")
     view = views.cheapest(lambda gpus: planner.plans(gpt, gpus, 1e6, 512, (1, 8), reached=0.7), gpus, 1e6)
-    assert "Cheapest within 1e+06 s: 8 x small, 8 x 1 x 1" in view.static().text.replace("1,000,000", "1e+06")
+    assert "Cheapest within 1e+06 s: 8 x small, 8 x 1 x 1, ZeRO" in view.static().text.replace(
+        "1,000,000", "1e+06"
+    )
     view.prices[0].value = 4.0
-    assert f"for {2 * found[0].cost:.0f}" in view.picture.value
+    (eight,) = (one for one in found if one.ranks == 8)
+    assert f"for {digits(2 * eight.cost)}" in view.picture.value
 
 
 def test_pictures_of_training_say_what_they_show():
