@@ -1,13 +1,18 @@
 """Interlude C: many ranks train as one would, and what they send, wait for and keep is known."""
 
+import os
+import signal
+import time
+
 import numpy as np
 import pytest
 import torch
+from pace import slowness
 
 from course_lib import views
 from course_lib.distributed.emulated import run_emulated, why_not
 from course_lib.distributed.launch import run
-from course_lib.distributed.wire import Stuck, rehearse
+from course_lib.distributed.wire import Stuck, Wire, rehearse
 from course_lib.measure.table import digits
 from course_lib.training import compress, elastic, overlap, pipeline, planner, server, tensor_parallel, zero
 from course_lib.training.data_parallel import average, first_not_finite, scaled_rate
@@ -247,6 +252,38 @@ def test_training_goes_on_from_a_checkpoint_bit_by_bit(tmp_path):
             broken.latest()
     epoch = np.concatenate([elastic.batch_of(step, 40, 8) for step in range(5)])
     assert sorted(epoch) == list(range(40)) and not np.array_equal(elastic.batch_of(5, 40, 8), epoch[:8])
+
+
+def _survives(folder, dies_at, steps=30):
+    rank, again = torch.distributed.get_rank(), os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+    wire, kept = Wire.of_group(), elastic.Checkpoints(folder / "kept", every=10)
+    state = kept.latest() or {"step": 0, "w": np.ones(3)}
+    (folder / f"{rank}-{again}").write_text(f"{state['step']} {time.time()}")
+    for step in range(state["step"], steps):
+        if rank == 1 and step == dies_at and not again:
+            (folder / "died").write_text(f"{step} {time.time()}")
+            os.kill(os.getpid(), signal.SIGKILL)
+        at = elastic.batch_of(step, 40, 8)[rank::2]
+        mean = average(wire, [state["w"] - at[:, None].mean(axis=0)], len(at))[0]
+        state = {"step": step + 1, "w": state["w"] - 0.1 * mean}
+        if rank == 0:
+            kept.keep(state)
+    return state["w"]
+
+
+def test_a_killed_rank_costs_one_interval_at_most_and_no_bit(tmp_path):
+    for name in ("calm", "killed"):
+        (tmp_path / name / "kept").mkdir(parents=True)
+    calm = run(_survives, ranks=2, folder=tmp_path / "calm", dies_at=None)
+    killed = run(_survives, ranks=2, restarts=1, folder=tmp_path / "killed", dies_at=17)
+    assert all(np.array_equal(one, calm[0]) for one in (*calm, *killed))
+    died, died_at, begun, begun_at = (
+        float(word)
+        for name in ("died", "0-True")
+        for word in (tmp_path / "killed" / name).read_text().split()
+    )
+    assert died - begun <= 10 and begun == 10
+    assert begun_at - died_at < 2 * slowness()
 
 
 def test_torch_keeps_what_the_formula_says():
