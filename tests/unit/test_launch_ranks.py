@@ -142,7 +142,7 @@ def test_nothing_waits_longer_than_its_limit(monkeypatch):
         with pytest.raises(RankFailed, match=f"{said} without returning a value"):
             run(lambda: os._exit(0), ranks=ranks, time_limit_s=1)
         assert time.monotonic() - start < 6 * slowness()
-    monkeypatch.setattr(launch, "GRACE_S", 60.0)  # ranks that are slow to start say themselves where they hang
+    monkeypatch.setattr(launch, "GRACE_S", 60.0)  # ranks slow to start say themselves where they hang
     start = time.monotonic()
     with pytest.raises(Hung, match="time limit of 1 s"):
         run(lambda: time.sleep(60), ranks=2, time_limit_s=1, restarts=3)
