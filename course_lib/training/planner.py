@@ -292,6 +292,8 @@ class Published(NamedTuple):
     flops: float
 
 
+#: Meshes, batches and micro-batches are those of the repository; FLOP/s were set down from table 1 by memory,
+#: and agree with its parameters and aggregates: to be held beside the print.
 MEGATRON = (
     Published(24, 2304, 24, Mesh(32, 1, 1), 512, 16, 1, 137e12),
     Published(30, 3072, 32, Mesh(32, 2, 1), 512, 16, 1, 138e12),
