@@ -134,19 +134,23 @@ def test_every_way_to_fail_is_a_sentence():
     assert run(dist.destroy_process_group, ranks=2) == [None, None]  # as a script for torchrun ends
 
 
-def test_nothing_waits_longer_than_its_limit(monkeypatch):
+def test_nothing_waits_longer_than_its_limit(monkeypatch, tmp_path):
     monkeypatch.setattr(launch, "GRACE_S", 1.0, raising=False)
     run(os.getpid, ranks=2)  # the server has started
     for ranks, said in ((1, "Rank 0 ended"), (2, "Ranks 0, 1 ended")):
         start = time.monotonic()
         with pytest.raises(RankFailed, match=f"{said} without returning a value"):
             run(lambda: os._exit(0), ranks=ranks, time_limit_s=1)
-        assert time.monotonic() - start < 6 * slowness()
+        assert time.monotonic() - start < 30 * slowness()  # it would be for ever
     monkeypatch.setattr(launch, "GRACE_S", 60.0)  # ranks slow to start say themselves where they hang
-    start = time.monotonic()
-    with pytest.raises(Hung, match="time limit of 1 s"):
-        run(lambda: time.sleep(60), ranks=2, time_limit_s=1, restarts=3)
-    assert time.monotonic() - start < 4 * slowness()  # not a limit for each start
+
+    def sleeps():
+        (tmp_path / f"{os.getpid()}").touch()
+        time.sleep(60)
+
+    with pytest.raises(Hung, match="time limit of 3 s"):
+        run(sleeps, ranks=2, time_limit_s=3, restarts=3)
+    assert len(list(tmp_path.iterdir())) <= 2  # not a limit for each start
     assert not left_behind()
 
 

@@ -271,18 +271,24 @@ def _survives(folder, dies_at, steps=30):
     return state["w"]
 
 
+def lives_through(folder, dies_at):
+    """Train on two ranks, rank 1 killed at a step; return the weights, and who died and began when."""
+    (folder / "kept").mkdir(parents=True)
+    weights = run(_survives, ranks=2, restarts=int(dies_at is not None), folder=folder, dies_at=dies_at)
+    told = [(folder / name).read_text().split() for name in ("died", "0-True") if dies_at]
+    return weights, [float(word) for words in told for word in words]
+
+
 def test_a_killed_rank_costs_one_interval_at_most_and_no_bit(tmp_path):
-    for name in ("calm", "killed"):
-        (tmp_path / name / "kept").mkdir(parents=True)
-    calm = run(_survives, ranks=2, folder=tmp_path / "calm", dies_at=None)
-    killed = run(_survives, ranks=2, restarts=1, folder=tmp_path / "killed", dies_at=17)
+    calm, _ = lives_through(tmp_path / "calm", dies_at=None)
+    killed, (died, _, begun, _) = lives_through(tmp_path / "killed", dies_at=17)
     assert all(np.array_equal(one, calm[0]) for one in (*calm, *killed))
-    died, died_at, begun, begun_at = (
-        float(word)
-        for name in ("died", "0-True")
-        for word in (tmp_path / "killed" / name).read_text().split()
-    )
     assert died - begun <= 10 and begun == 10
+
+
+@pytest.mark.timing
+def test_a_killed_rank_is_back_within_two_seconds(tmp_path):
+    _, (_, died_at, _, begun_at) = lives_through(tmp_path, dies_at=17)
     assert begun_at - died_at < 2 * slowness()
 
 
