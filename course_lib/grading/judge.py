@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,10 @@ from course_lib.grading.report import (
 )
 from course_lib.grading.runner import Fault, Outcome, Runner, clone, unchanged
 from course_lib.grading.sources import guard
-from course_lib.grading.task import Case, Code, Task
+from course_lib.grading.task import ALONE, Case, Code, Task
+
+if TYPE_CHECKING:
+    from course_lib.grading.stage import Played
 
 KEPT = (
     "A timed call gave a wrong result, though the same function was right before. The numbers change with "
@@ -55,6 +58,11 @@ NEVER_WRITTEN = (
     "Your result depends on memory that was never written: np.empty gives room, not zeros. (NaN stands for "
     "that memory here.)"
 )
+NOT_BY_MESSAGES = (
+    "The values are right. But a rank, alone with the messages that it got, does something else than before: "
+    "what it sends and returns must follow from its own numbers and these messages."
+)
+MOST_ALONE = 4  # ranks of a case
 MEDIAN = "Points follow the first number, a median; close to a limit it is measured again."
 #: Lines that say the same whatever the inputs are.
 FIXED_WORDS = (
@@ -64,6 +72,7 @@ FIXED_WORDS = (
     GUARD_NOTE,
     OUTSIDE,
     NEVER_WRITTEN,
+    NOT_BY_MESSAGES,
     judge_launch.BY_LUCK,
     judge_launch.DOUBLE,
     judge_launch.NOT_KEPT,
@@ -124,11 +133,31 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
         outcome = outcomes.get(number) or runner.call(clone(case.args))
         printed += outcome.printed
         report = _report_on_outcome(task, case, outcome)
+        if task.collective and not report:
+            report = _report_on_ranks_alone(task, runner, code, case, outcome.value)
         if report:
             report = _blamed_on_stubs(report, code, outcome.fault)
             lines = f"{printed} line{'s' if printed > 1 else ''}"
             said = (f"Your function printed {lines} during the check (not shown).",) if printed else ()
             return replace(report, notes=(*report.notes, *said))
+    return None
+
+
+def _report_on_ranks_alone(
+    task: Task, runner: Runner, code: Code, case: Case, played: Played
+) -> Report | None:
+    """Have ranks do their part again, each where no other rank's numbers of this case have been."""
+    values, _, notes = played
+    alone = task.code(code.text, code.entry, ALONE)
+    for place, rank in enumerate(random.sample(range(len(values)), min(len(values), MOST_ALONE))):
+        if type(notes) is not list or len(notes) != len(values):
+            return wrong(task, [NOT_BY_MESSAGES], input_note(task, case))
+        own = tuple(entries[rank] for entries in case.args)
+        again = (rank, len(values), clone(own), notes[rank], values[rank])
+        outcome = runner.elsewhere(alone, place)(again)
+        if outcome.fault or outcome.value is not True:
+            said = outcome.fault.sentence() if outcome.fault else NOT_BY_MESSAGES
+            return wrong(task, [said], input_note(task, case))
     return None
 
 

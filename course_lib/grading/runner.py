@@ -102,6 +102,9 @@ class Runner(Protocol):
     def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
         """Return what `call` is for other source text: the guarded variant of this answer."""
 
+    def elsewhere(self, code: Code, place: int) -> Callable[[tuple], Outcome]:
+        """Return `call` for other source text of this answer, with a process of its own for each place."""
+
     def count(self, args: tuple) -> Outcome:
         """Call the answer on operands that write down what is done with them."""
 
@@ -161,6 +164,10 @@ class InProcess:
     def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
         """Return `call` for the text."""
         return InProcess(code).call
+
+    def elsewhere(self, code: Code, place: int) -> Callable[[tuple], Outcome]:
+        """Return `call` for the text: a notebook has no other place."""
+        return self.guarded(code)
 
     def count(self, args: tuple) -> Outcome:
         """Call the answer on operands that write down what is done with them, uncompiled."""

@@ -27,14 +27,19 @@ if TYPE_CHECKING:
     from course_lib.grading.tape import CountsOperations
 
 ID_PATTERN = re.compile(r"(\d\d|[A-Z])\.[a-z][a-z0-9_]*")
-#: What puts an answer on all ranks. No name in an answer begins with __ (language).
-STAGE = "__on_every_rank"
+#: What puts an answer on all ranks, and on one alone. No name in an answer begins with __ (language).
+STAGE, ALONE = "__on_every_rank", "__on_one_rank"
 PLAY = f"""
 
 
 def {STAGE}(*args):
     from course_lib.grading.stage import play
     return play({{entry}}, args)
+
+
+def {ALONE}(*args):
+    from course_lib.grading.stage import does_the_same
+    return does_the_same({{entry}}, *args)
 """
 HINTS = ("a question", "the idea", "nearly the line")
 
@@ -177,10 +182,10 @@ class Task:
             _require(self.speed is self.counts is None, "speed or counts", self.speed, "None for a kernel")
         _require(self.points_for_being_right >= 0, "speed.points", self.speed, "at most the task's points")
 
-    def code(self, text: str, entry: str = "") -> Code:
-        """Return the text of an answer as it is run: of a collective one all ranks are played."""
+    def code(self, text: str, entry: str = "", stage: str = STAGE) -> Code:
+        """Return the text of an answer as it is run: of a collective one all ranks are played, or one is."""
         entry = entry or self.entry
-        return Code(text + PLAY.format(entry=entry), STAGE) if self.collective else Code(text, entry)
+        return Code(text + PLAY.format(entry=entry), stage) if self.collective else Code(text, entry)
 
     @property
     def by_hand(self) -> bool:

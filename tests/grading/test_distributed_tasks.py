@@ -1,9 +1,12 @@
 """Tasks of chapter 08: answers that all ranks call, their messages counted; references that are optimal."""
 
+import inspect
 import threading
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
+import psutil
 import pytest
 from grading_tools import verdict
 
@@ -12,9 +15,11 @@ from course_lib.distributed.matmul import cuts
 from course_lib.distributed.wire import Stuck
 from course_lib.grading import registry, stage
 from course_lib.grading.compare import exact
+from course_lib.grading.judge import NOT_BY_MESSAGES, judge
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
-from course_lib.grading.task import source
+from course_lib.grading.sources import load
+from course_lib.grading.task import Case, Code, source
 from course_lib.grading.tasks import distributed as declared
 
 ALL_REDUCE = registry.task("08.all_reduce")
@@ -40,7 +45,7 @@ def test_each_rank_gets_its_own_entries_and_every_message_is_counted():
     def swapped(wire, x, n):
         return wire.exchange(x, to=1 - wire.rank, source=1 - wire.rank) + n
 
-    values, messages = stage.play(swapped, ([np.zeros(2), np.ones(2)], [10, 20]))
+    values, messages, _ = stage.play(swapped, ([np.zeros(2), np.ones(2)], [10, 20]))
     assert [value.tolist() for value in values] == [[11, 11], [20, 20]]
     assert messages.tolist() == [[0, 0, 1, 16], [0, 1, 0, 16]]
 
@@ -75,8 +80,6 @@ def test_more_messages_bytes_and_steps_than_the_reference_needs_are_refused_each
 
 @pytest.mark.needs("bubblewrap")
 def test_a_deadlock_is_told_with_the_learners_line_here_and_in_the_sandbox():
-    from course_lib.grading.judge import judge
-
     here = verdict(ALL_REDUCE, SENDS_FIRST)
     with SandboxedRunner(ALL_REDUCE.code(SENDS_FIRST), Sandbox()) as runner:
         there = judge(ALL_REDUCE, runner, SENDS_FIRST, 9)
@@ -86,10 +89,104 @@ def test_a_deadlock_is_told_with_the_learners_line_here_and_in_the_sandbox():
     assert here.lines[0].startswith("Stuck in line 2, `wire.send") and words in here.lines[0]
 
 
+KEPT_BY_ALL = source("""
+    TABLE = []
+    def own_table(wire, x):
+        TABLE.append(wire.rank)
+        return len(TABLE)
+""")
+
+
+def test_ranks_have_tables_of_their_own_and_what_they_print_is_counted_once(capsys):
+    def passed_on(wire, x):
+        print(wire.rank)
+        if wire.rank:
+            x = x + wire.receive(x, source=wire.rank - 1)
+        if wire.rank + 1 < wire.size:
+            wire.send(x, to=wire.rank + 1)
+        return x
+
+    values, *_ = stage.play(passed_on, ([np.full(2, 1.0), np.full(2, np.nan), np.full(2, 4.0)],))
+    assert sorted(capsys.readouterr().out.split()) == ["0", "1", "2"]
+    assert values[0].tolist() == [1, 1] and np.isnan(values[2]).all()
+    assert stage.play(load(KEPT_BY_ALL, "own_table"), ([1, 2],))[0] == [1, 1]
+
+
+def largest(wire, x):
+    """Return the largest of all ranks' numbers; they go round."""
+    found = x
+    for _ in range(wire.size - 1):
+        x = wire.exchange(x, to=(wire.rank + 1) % wire.size, source=(wire.rank - 1) % wire.size)
+        found = np.maximum(found, x)
+    return found
+
+
+HONEST = source(inspect.getsource(largest))
+#: The ranks' numbers, found where threads find them: in memory that all have. The messages are empty words.
+SHARED = source("""
+    def largest(wire, x, shared=[]):
+        shared.append(x)
+        for _ in range(wire.size - 1):
+            wire.exchange(x * 0, to=(wire.rank + 1) % wire.size, source=(wire.rank - 1) % wire.size)
+        return np.max(shared[-wire.size:], axis=0)
+""")
+#: Right by its messages; but one of them has a number in it that counts the calls, and the error is caught.
+COUNTED = source("""
+    def largest(wire, x, calls=[0]):
+        calls[0] += 1
+        other, said = 1 - wire.rank, np.array([NUMBER], np.uint64).view(np.float64)
+        found = np.maximum(x, wire.exchange(x, to=other, source=other))
+        try:
+            wire.exchange(said, to=other, source=other)
+        except LookupError:
+            pass
+        return found
+""")
+
+
+def twice(wire, x):
+    return largest(wire, largest(wire, x))
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_rank_knows_what_messages_tell_it_and_nothing_else():
+    def task_of(reference, *sizes):
+        def cases(rng):
+            for ranks in sizes:
+                yield Case(([rng.uniform(1, 9, 3) for _ in range(ranks)],), f"{ranks} ranks")
+
+        other = {"cases": cases, "reference": stage.played(reference), "entry": "largest"}
+        return replace(ALL_REDUCE, rules=(), lookalikes={}, **other)
+
+    once, again = task_of(largest, 2, 3, 6), task_of(twice, 2)
+    for task, text, earned in (
+        (once, HONEST, True),
+        (once, SHARED, False),
+        (again, COUNTED.replace("NUMBER", "7"), True),
+        (again, COUNTED.replace("NUMBER", "calls[0]"), False),
+        (again, COUNTED.replace("NUMBER", "0x7FF8000000000000 + calls[0]"), False),  # NaN equals NaN
+    ):
+        text = "import numpy as np\n" + text
+        with SandboxedRunner(task.code(text), Sandbox()) as runner:
+            for report in (verdict(task, text), judge(task, runner, text, 9)):
+                assert (report.points > 0) is earned, (text, report)
+                assert earned or report.lines == (NOT_BY_MESSAGES,), report
+
+
+@pytest.mark.needs("bubblewrap")
+def test_there_is_a_process_for_each_place_and_it_stays():
+    code = Code("def f(x, seen=[]):\n    seen.append(x)\n    return seen\n", "f")
+    with SandboxedRunner(code, Sandbox()) as runner:
+        calls = [runner.call, runner.elsewhere(code, 0), runner.elsewhere(code, 1), runner.elsewhere(code, 0)]
+        assert [call((x,)).value for x, call in enumerate(calls)] == [[0], [1], [2], [1, 3]]
+        at_work = [one for one in psutil.Process().children() if "bwrap" in " ".join(one.cmdline())]
+        assert len(at_work) == 3
+    assert runner.process_seconds > 0 and not psutil.wait_procs(at_work, timeout=10)[1]
+
+
 @pytest.mark.needs("bubblewrap")
 def test_ranks_talk_in_the_sandbox_as_they_do_here(solutions):
     from course_lib.grading.collect import collect
-    from course_lib.grading.judge import judge
 
     for task in filter(lambda one: one.collective, registry.tasks()):
         text = collect([solutions[task.chapter]], task.entry).text

@@ -1,6 +1,5 @@
 """Sources, guarded sources, counting numbers and the in-process runner."""
 
-import contextlib
 import math
 
 import numpy as np
@@ -159,60 +158,3 @@ def test_no_check_sees_what_an_earlier_one_left_in_the_module():
     first = InProcess(lambda x: x)
     for what, text in KEEPS.items():
         assert [first.guarded(Code(text, "f"))((1,)).value for _ in range(3)] == [1, 1, 1], what
-
-
-# --- answers that all ranks call ---
-
-KEPT_BY_ALL = source("""
-    TABLE = []
-    def own_table(wire, x):
-        TABLE.append(wire.rank)
-        return len(TABLE)
-""")
-
-
-def test_a_rank_knows_what_messages_tell_it_and_nothing_else(capsys):
-    from course_lib.grading.stage import NotByMessages, play
-
-    def passed_on(wire, x):
-        print(wire.rank)
-        if wire.rank:
-            x = x + wire.receive(x, source=wire.rank - 1)
-        if wire.rank + 1 < wire.size:
-            wire.send(x, to=wire.rank + 1)
-        return x
-
-    def looked_up(wire, x, shared=[]):  # noqa: B006 - memory that the ranks have in common
-        token = np.zeros(0)
-        if wire.rank:
-            wire.receive(token, source=wire.rank - 1)
-        shared.append(x)
-        if wire.rank + 1 < wire.size:
-            wire.send(token, to=wire.rank + 1)
-        return sum(shared)
-
-    values, _ = play(passed_on, ([np.full(2, 1.0), np.full(2, np.nan), np.full(2, 4.0)],))
-    assert sorted(capsys.readouterr().out.split()) == ["0", "1", "2"]
-    assert values[0].tolist() == [1, 1] and np.isnan(values[2]).all()
-    with pytest.raises(NotByMessages, match="rank 0, alone with the messages"):
-        play(looked_up, ([np.ones(2), np.ones(2)],))
-    assert play(load(KEPT_BY_ALL, "own_table"), ([1, 2],))[0] == [1, 1]
-
-
-@pytest.mark.parametrize("nan", [False, True])
-def test_a_rank_that_sends_something_else_is_seen_though_it_catches_the_error(nan):
-    """Both ranks return what came, so that follows from messages; what they send does not."""
-    from course_lib.grading.stage import NotByMessages, play
-
-    known = iter(range(100))  # as memory would tell it
-
-    def told(wire, x):
-        said = np.array([0x7FF8000000000000 * nan + next(known)]).view(np.float64)
-        if wire.rank:
-            x = wire.receive(x, source=0)
-        with contextlib.suppress(LookupError):
-            wire.send(said, to=1 - wire.rank)
-        return x if wire.rank else wire.receive(x, source=1)
-
-    with pytest.raises(NotByMessages):
-        play(told, ([np.zeros(1), np.zeros(1)],))

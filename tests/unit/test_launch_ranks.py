@@ -96,7 +96,7 @@ def test_failures_are_a_sentence_about_the_rank_that_caused_them():
         with pytest.raises(problem, match=said):
             run(play, ranks=3, time_limit_s=20)
     with pytest.raises(Hung, match=r"rank 0 waited in recv \(line \d+ of crossed\); rank 1 waited in recv"):
-        run(crossed, ranks=2, time_limit_s=1)
+        run(crossed, ranks=2, time_limit_s=3)
     assert run(dies, ranks=2, restarts=1) == ["1", "1"]
     assert not left_behind()
 

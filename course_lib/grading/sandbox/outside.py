@@ -49,9 +49,10 @@ class SandboxedRunner:
         self._codes = [code]
         self._oracle = oracle
         self._sandbox = sandbox
-        self._places = Places(code.text, lines)
+        self._lines, self._places = lines, Places(code.text, lines)
         self._random = random.Random(seed)
         self._process: AnswerProcess | None = None
+        self._others: dict[int, SandboxedRunner] = {}
         self._loaded = 0
         self._traces = False
         self._starts = 0
@@ -71,6 +72,12 @@ class SandboxedRunner:
         if code not in self._codes[1:]:
             self._codes.append(code)
         return functools.partial(self._call, self._codes.index(code, 1))
+
+    def elsewhere(self, code: Code, place: int) -> Callable[[tuple], Outcome]:
+        """Return `call` for other text of the same answer, in another process; each place keeps its own."""
+        if place not in self._others:
+            self._others[place] = SandboxedRunner(code, self._sandbox, self._lines)
+        return self._others[place].call
 
     def count(self, args: tuple) -> Outcome:
         """Call the answer on operands and return what they wrote down."""
@@ -130,9 +137,16 @@ class SandboxedRunner:
     def begin_anew(self) -> None:
         """Give the answer all its time and starts again, for other inputs; its process may live on."""
         self._starts, self._deadline = 0, time.perf_counter() + self._limits.task_s
+        for other in self._others.values():
+            other.begin_anew()
 
     def close(self) -> None:
-        """End the process."""
+        """End the processes."""
+        for other in self._others.values():
+            other.close()
+            self.process_seconds += other.process_seconds
+            self.incidents += other.incidents
+        self._others.clear()
         if self._process is not None:
             self._process.kill()
             self.process_seconds += self._process.seconds
