@@ -105,12 +105,19 @@ def unwritten(array: np.ndarray) -> np.ndarray:
 
 
 def partly(function: Callable, *args: Any, where: Any, **words: Any) -> Any:
-    """Call a function; where a ufunc writes nothing, as nothing else is given to write to, is NaN."""
-    if not isinstance(function, np.ufunc) or len(args) > function.nin:
-        return function(*args, where=where, **words)
+    """Call a function; what it leaves unwritten in memory that it makes itself is NaN."""
     made = function(*args, where=where, **words)
+    name, of = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+    if name == "clip":
+        inputs = 2 if isinstance(of, np.ndarray) else 3
+    elif isinstance(function, np.ufunc) or name == "outer":
+        inputs = getattr(function, "nin", 2)
+    else:  # sums and the like write all of their result
+        return made
+    out = words.get("out", args[inputs:])
+    given = out if isinstance(out, tuple) else (out,)
     for one in made if isinstance(made, tuple) else (made,):
-        if isinstance(one, np.ndarray) and one.dtype != object:
+        if isinstance(one, np.ndarray) and one.dtype != object and not any(one is each for each in given):
             one[~np.broadcast_to(where, one.shape)] = _nobodys(one.dtype)
     return made
 

@@ -118,7 +118,8 @@ def test_the_answers_are_what_arithmetic_says_and_what_learners_answered_is_expl
 
 def test_odd_answers_get_a_sentence():
     assert checkpoint("01.doubling", math.nan).right is False
-    assert "is not a number" in str(checkpoint("01.doubling", True))
+    for given in (True, np.True_, float, 10**400):
+        assert "is not a number" in str(checkpoint("01.doubling", given))
     for given in ("1,5", "8,000", "8 ms", "0,500", "08,000,000", [8.0], np.array([8.0])):  # it may be a point
         assert "is not a number" in str(checkpoint("01.doubling", given))
     assert "is not among the options" in str(checkpoint("02.innermost", 3))

@@ -60,7 +60,10 @@ def number_of(answer: Any, unit: str = "") -> float | None:
         except ValueError:
             return None
     is_one = hasattr(answer, "__float__") and not getattr(answer, "ndim", 0)  # no array of one or several
-    return float(answer) if is_one and not isinstance(answer, bool) else None
+    try:
+        return float(answer) if is_one and not isinstance(answer, bool | np.bool_) else None
+    except (TypeError, OverflowError):  # float itself, 10**400
+        return None
 
 
 def _plain(name: str) -> str:
