@@ -157,6 +157,8 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
     power, least = 2 ** int(rng.integers(8, 12)), 2 ** int(rng.integers(3, 7))
     yield Case((power, least), f"n = {power}, cutoff {least}")
+    n, cutoff = int(rng.integers(1_000_000, 2_000_000)), int(rng.integers(300, 2000))
+    yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: counts beyond 2**53")
 
 
 COUNT = Task(
@@ -189,6 +191,12 @@ COUNT = Task(
         "and the last row of C.": {"peel": False},
         "A sum of n products takes n - 1 additions: the first one has nothing to be added to.": (
             lambda got, n, cutoff: got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3
+        ),
+        "Only the last digits are wrong: a float is exact only up to 2**53, and int() of it brings nothing "
+        "back. Use // instead of /, and whole numbers throughout.": (
+            lambda got, n, cutoff: np.allclose(
+                np.array(got, float), np.array(operations(n, cutoff), float), rtol=1e-13, atol=0
+            )
         ),
         "The multiplications are right. The additions of what is peeled off are not: the outer product is "
         "added to "
