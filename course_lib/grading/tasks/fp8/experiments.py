@@ -29,6 +29,7 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
     for known in (HOPPER, BLACKWELL, ADA, HOPPER_FP16):
         yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
     yield Case(((16, 6, 5),), "a tensor core with few bits")
+    yield Case(((4, 9, 4),), "a tensor core with few products at once")
     yield Case(((8, 30, 23),), "a tensor core with as many bits as there may be")
     for _ in range(8):
         sum_bits = int(rng.integers(6, 31))
@@ -158,8 +159,10 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     yield from _case(rng, "A's scales of the row 8 further", K=256, row_late=8)
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
-    # of 16 rows, scales that come again after 2, 4 or 8 of them look the same 8 rows further
-    yield from _case(rng, "A's scales of the row 8 further, of 16", M=16, K=256, row_late=8)
+    # scales that come again look the same so many rows further: of 16 after 2, 4 or 8, of 12 after 3 or 6 …
+    for M, further in ((16, 8), (12, 6), (15, 5), (14, 7)):
+        said = f"A's scales of the row {further} further, of {M}"
+        yield from _case(rng, said, M=M, K=256, row_late=further)
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
 
 

@@ -132,6 +132,7 @@ def _numbers(rng: np.random.Generator) -> Iterator[Case]:
         (2.0**-10, "half the smallest number: a tie"),
         (1.001 * 2.0**-10, "a little more than half the smallest number"),
         (5e-324, "the smallest number of float64"),
+        (-5e-324, "the same with a minus, which its zero keeps"),
         (7.5 * 2.0**-9, "between the largest subnormal and the smallest normal number: a tie"),
         (1.9375, "a tie between two exponents"),
     ):
@@ -246,6 +247,7 @@ def _matrices(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((_matrix(rng, 5, 300),), "x 5 x 300 again, with other numbers", guard=True)
     yield Case((_matrix(rng, 200, 6).T,), "x 6 x 200, a transposed view")
     yield Case((_matrix(rng, 5, 520)[:, ::2],), "x 5 x 260, every second column of a matrix")
+    yield Case((np.float32(1e4) * _matrix(rng, 3, 200),), "x 3 x 200, numbers far beyond 448")
 
 
 def _matrix(rng: np.random.Generator, M: int, K: int) -> np.ndarray:
