@@ -415,7 +415,10 @@ def _digits_of_numbers(got: Any, want: Any) -> int | None:
     # 0 has no digit that could be right, and a whole number is not rounded to anything
     if not wrong or any(mine == 0 or isinstance(right, int | np.integer) for mine, right in wrong):
         return None
-    return _digits(*np.array(wrong, dtype=np.float64).T)
+    try:
+        return _digits(*np.array(wrong, dtype=np.float64).T)
+    except OverflowError:  # 10**400
+        return None
 
 
 def _digits(got: np.ndarray, want: np.ndarray) -> int | None:

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from course_lib.grading.program import at, bindings, home, is_written_out, names_of
+from course_lib.grading.program import at, bindings, has_one_argument, home, is_written_out, names_of
 from course_lib.grading.vocabulary import (
     ERRORS,
     INSTEAD_OF,
+    LIMITS,
     MODULES,
     NUMBER_TYPES,
+    OF_ONE_NUMBER,
     READING,
     TYPES,
     VALUES,
@@ -54,6 +56,8 @@ COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 #: More than one thing, and what makes such.
 MANY = ast.List | ast.Tuple | ast.Set | ast.Dict | COMPREHENSIONS
 MAKE_MANY = words("range tuple list set frozenset dict sorted bytes frexp modf")
+INFOS = words("numpy.finfo numpy.iinfo")
+NUMPYS_NUMBERS = INFOS | {f"numpy.{one}" for one in OF_ONE_NUMBER}
 
 
 class NotInLanguage(Exception):
@@ -193,6 +197,8 @@ class TopOfText:
 
     def _constant(self, node: ast.expr, name: str) -> str:
         """Return how steady a value is that is computed while the text is loaded; refuse no constants."""
+        if self._is_limit(node):  # np.finfo(np.float32).eps
+            return self._constant(node.value.args[0], name)
         if isinstance(node, ast.Name | ast.Attribute):
             return self._named_constant(node, name)
         if isinstance(node, ast.Constant):
@@ -232,6 +238,8 @@ class TopOfText:
         called = self._dotted(self._value(call.func) or call.func)
         if called.rpartition(".")[2] in NUMBER_TYPES:
             return self._makes_array(call)
+        if called in NUMPYS_NUMBERS:
+            return not has_one_argument(call) or self._makes_array(call)
         chooses = called in ("min", "max") and len(call.args) > 1
         reads = not chooses and ("." in called or called in READING | {"bytes"})
         computes = called in ("pow", "sum") and self._makes_array(call)
@@ -247,6 +255,7 @@ class TopOfText:
             last, value = self._dotted(node).rpartition(".")[2], self._value(node)
             many = isinstance(node, MANY) or last in MAKE_MANY | {ROW.what, NUMPY_ROW.what}
             numpy = last in NUMBER_TYPES | {NUMPY_ROW.what}
+            numpy |= isinstance(node, ast.Call) and self._dotted(node.func) in NUMPYS_NUMBERS
             inside = map(self._holds, [value] if value else ast.iter_child_nodes(node))
             self.held[node] = tuple(map(any, zip((many, numpy), *inside, strict=True)))
         return self.held[node]
@@ -291,6 +300,11 @@ class TopOfText:
         text = value.value if isinstance(value, ast.Constant) else ""
         return named in ("float", "int", "bool") or {named.rpartition(".")[2], text} & NUMBER_TYPES != set()
 
+    def _is_limit(self, node: ast.expr) -> bool:
+        is_part = isinstance(node, ast.Attribute) and node.attr in LIMITS and isinstance(node.value, ast.Call)
+        is_known = is_part and self._dotted(node.value.func) in INFOS and has_one_argument(node.value)
+        return is_known and "finfo" in (self.language.names("numpy") or ())
+
     def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
         if isinstance(node, ast.Attribute):
             self._on_Attribute(node, called=True)
@@ -314,6 +328,8 @@ class TopOfText:
             fixed = last in TYPES or last in ("abs", "min", "max", "round", "len", "sum", "pow")
             return "table" if last in ("list", "set", "dict", "sorted") else "constant" if fixed else ""
         if last in NUMBER_TYPES or (module == "math" and last in MODULES["math"]):
+            return "constant"
+        if module == "numpy" and last in OF_ONE_NUMBER and last in self.language.names(module):
             return "constant"
         arrays = ("array", "arange", "zeros", "ones", "full", "eye", "linspace")
         return "changing" if module == "numpy" and last in arrays and "numpy" in self.language.modules else ""

@@ -99,6 +99,9 @@ ARRAY_METHODS = words("""
     argmax argmin any all clip round nonzero repeat take put conj conjugate diagonal ptp searchsorted resize
     type
 """)
+#: What makes a number of one number, and of what np.finfo and np.iinfo say: constants, as np.pi is one.
+OF_ONE_NUMBER = words("sqrt cbrt exp exp2 log log2 log10 floor ceil abs")
+LIMITS = words("eps max min tiny resolution smallest_normal bits")
 #: Library functions that are a matrix product, or do its sums.
 PRODUCTS = words("""
     dot matmul inner outer einsum tensordot vdot vecdot matvec vecmat kron multi_dot matrix_power correlate

@@ -130,6 +130,7 @@ def test_tuples_are_compared_part_by_part_with_their_names():
 def test_big_integers_are_compared_exactly():
     big = 3 * 10**17
     assert exact().compare((big, big + 1), (big, big), ()) is not None
+    assert recognise(10**400, 0.5, (), {}) == []  # no float is as large
 
 
 def test_numbers_that_differ_beyond_the_printed_digits_are_printed_in_full():
