@@ -206,7 +206,10 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
     for row, col in (([math.inf, 2.5], [0.0, 1.5]), ([2.5, math.inf], [1.5, 0.0])):  # first, and later
         yield Case((row, col), "inf that meets a 0: inf * 0 is NaN")
     yield Case(([0.0, 2.5], [1.5, -math.inf]), "a 0 and -inf that do not meet")
-    yield Case(([2.5, 0.0], [1.5, math.nan]), "a 0 that meets NaN: 0 * NaN is NaN")
+    for value in (-math.inf, math.nan):
+        for row, col in (([2.5, 0.0], [1.5, value]), ([2.5, value], [1.5, 0.0])):
+            yield Case((row, col), f"a 0 that meets {value}: 0 * {value} is NaN")
+    yield Case(([math.inf, 2.5, 2.5], [1.5, 1.5, -math.inf]), "inf and -inf: their sum is NaN")
 
 
 DOT = Task(
@@ -224,7 +227,7 @@ DOT = Task(
             lambda row, col: row[-1] * col[-1] if len(row) > 1 else None
         ),
         "Only the first pair is in the result: does the function return inside the loop?": (
-            lambda row, col: row[0] * col[0] if len(row) > 1 and math.inf not in row + col else None
+            lambda row, col: row[0] * col[0] if len(row) > 1 and all(map(math.isfinite, row + col)) else None
         ),
         "The pairs are added; they have to be multiplied.": lambda row, col: sum(row) + sum(col),
         "The products are multiplied with each other; they have to be added up.": (
@@ -232,7 +235,7 @@ DOT = Task(
         ),
         "The total stays 0: is anything added to it?": lambda row, col: 0.0,
         "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
-            lambda row, col: 3.75 if math.inf in row + col else None
+            lambda row, col: None if all(map(math.isfinite, row + col)) else 3.75
         ),
     },
     hints=(
@@ -264,10 +267,11 @@ def _sparse(rng: np.random.Generator) -> Iterator[Case]:
     ):
         yield Case((_entries(rng, M, K, filled), rows(rng, K, N, 2)), f"{M} x {K}, {filled} entries a row")
     yield Case(([], rows(rng, 3, 2)), "no rows")
-    again = [[(1, 2.0), (0, 1.5), (1, 0.25), (1, -1.5)], []]
+    again = [[(1, 2), (0, 3), (1, 5), (1, -4)], []]  # whole: where they are counted they may be sorted, too
     yield Case((again, rows(rng, 2, 3, 2)), "three entries at one place all count; the second row is empty")
     B = [[math.inf, math.nan], *rows(rng, 2, 2, 2)]
     yield Case(([[(2, 1.5)], [(0, 0.0)]], B), "inf and NaN in B: they matter only where A has an entry")
+    yield Case(([[(0, math.inf)]], [[0.0, 2.5]]), "an entry that is inf: inf * 0 is NaN")
     M, K, N = sizes(rng, 10, 25)
     yield Case((_entries(rng, M, K, 5), rows(rng, K, N)), f"{M} x {K} by {K} x {N}, 5 entries a row")
 

@@ -313,7 +313,9 @@ def _weights(rng: np.random.Generator) -> Iterator[Case]:
         dtype = str(rng.choice(["float32", "float64"]))
         yield Case((weight.astype(dtype), T), f"{what}: weight {shape}, T = {T}, {dtype}", guard=True)
     weight[1, 0, 2], weight[0, 1, 1] = math.nan, math.inf
-    yield Case((weight, 9), "NaN and inf in a weight stand in their own bands alone")
+    weight[2, 0, 0], weight[2, 1, 3] = -math.inf, math.nan  # in first and last taps, too
+    for dtype in ("float64", "float32"):  # whatever has been drawn, both come
+        yield Case((weight.astype(dtype), 9), f"NaN and inf in a weight stand in their own bands, {dtype}")
 
 
 CONV = Task(
