@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,10 +33,8 @@ from course_lib.grading.report import (
 )
 from course_lib.grading.runner import Fault, Outcome, Runner, clone, unchanged
 from course_lib.grading.sources import guard
+from course_lib.grading.stage import Played, is_the_same
 from course_lib.grading.task import ALONE, Case, Code, Task
-
-if TYPE_CHECKING:
-    from course_lib.grading.stage import Played
 
 KEPT = (
     "A timed call gave a wrong result, though the same function was right before. The numbers change with "
@@ -153,9 +151,9 @@ def _report_on_ranks_alone(
         if type(notes) is not list or len(notes) != len(values):
             return wrong(task, [NOT_BY_MESSAGES], input_note(task, case))
         own = tuple(entries[rank] for entries in case.args)
-        again = (rank, len(values), clone(own), notes[rank], values[rank])
-        outcome = runner.elsewhere(alone, place)(again)
-        if outcome.fault or outcome.value is not True:
+        sent, received = notes[rank]
+        outcome = runner.elsewhere(alone, place)((rank, len(values), clone(own), received))
+        if outcome.fault or not is_the_same(sent, values[rank], outcome.value):
             said = outcome.fault.sentence() if outcome.fault else NOT_BY_MESSAGES
             return wrong(task, [said], input_note(task, case))
     return None

@@ -38,8 +38,8 @@ def {STAGE}(*args):
 
 
 def {ALONE}(*args):
-    from course_lib.grading.stage import does_the_same
-    return does_the_same({{entry}}, *args)
+    from course_lib.grading.stage import part_again
+    return part_again({{entry}}, *args)
 """
 HINTS = ("a question", "the idea", "nearly the line")
 

@@ -173,6 +173,43 @@ def test_a_rank_knows_what_messages_tell_it_and_nothing_else():
                 assert earned or report.lines == (NOT_BY_MESSAGES,), report
 
 
+#: Its derivatives lie in memory column by column: over the wire out of the sandbox come their values alone.
+TURNED = source("""
+    def mlp(wire, x, A, B, dy):
+        h = x @ A
+        dh = (dy @ B.T) * (h > 0)
+        a = np.maximum(h, 0)
+        y, dx = ring_sum(wire, np.stack([a @ B, dh @ A.T]))
+        return y, dx, (dh.T @ x).T, (dy.T @ a).T
+""")
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_result_may_lie_in_memory_as_it_likes():
+    task = registry.task("C.tensor")
+    text = f"import numpy as np\n\n\n{task.rules[0].given}\n\n{TURNED}"
+    with SandboxedRunner(task.code(text), Sandbox()) as runner:
+        for report in (verdict(task, text), judge(task, runner, text, 9)):
+            assert report.passed, report
+
+
+def test_a_rank_alone_is_not_told_what_it_sent_and_returned():
+    nan, other = np.array([0x7FF8000000000000, 0x7FF8000000000001], np.uint64).view(np.float64).reshape(2, 1)
+
+    def passed_on(wire, x):
+        wire.send(x, to=1)
+        return wire.receive(x, source=1)
+
+    value, sent = again = stage.part_again(passed_on, 0, 2, (nan,), [(1, np.ones(1))])
+    assert value == 1 and stage.is_the_same([(1, nan)], np.ones(1), again)
+    for before, was in (([(1, other)], value), ([], value), (sent * 2, value), (sent, value + 1)):
+        assert not stage.is_the_same(before, was, again)
+    for reply in (None, True, (value,), (value, 3), (value, [3]), (value, [(1, 1.0)])):
+        assert not stage.is_the_same(sent, value, reply)
+    for messages in ([], [(1, np.ones(2))], [(0, np.ones(1))], [(1, np.ones(1))] * 2):
+        assert stage.part_again(passed_on, 0, 2, (nan,), messages) is None
+
+
 @pytest.mark.needs("bubblewrap")
 def test_there_is_a_process_for_each_place_and_it_stays():
     code = Code("def f(x, seen=[]):\n    seen.append(x)\n    return seen\n", "f")
