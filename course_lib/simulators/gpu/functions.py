@@ -32,15 +32,13 @@ def selp(machine: LaneMachine, m: Mask, condition: Value, one: Value, other: Val
 def popc(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return the number of bits that are set."""
     value = numbers.plain(value)
+    if type(value) is np.ndarray and value.dtype.kind == "i":  # a small one has 32 bits, as ballots have
+        is_small = (value >= -(2**31)) & (value < 2**31)
+        value = np.where(is_small, value & np.int64(0xFFFFFFFF), value)
     if type(value) is np.ndarray:
-        return np.bitwise_count(value & np.int64(0xFFFFFFFF) if _is_small(value) else value).astype(np.int64)
+        return np.bitwise_count(value).astype(np.int64)
     bits = 64 if abs(value) >= 2**31 else 32
     return (int(value) & ((1 << bits) - 1)).bit_count()
-
-
-def _is_small(value: np.ndarray) -> bool:
-    """Whether all numbers fit 32 signed bits: then a negative one has 32 bits, as on the GPU."""
-    return value.dtype.kind == "i" and bool(np.all((value >= -(2**31)) & (value < 2**31)))
 
 
 def ffs(machine: LaneMachine, m: Mask, value: Value) -> Value:
@@ -132,6 +130,11 @@ def absolute(machine: LaneMachine, m: Mask, value: Value) -> Value:
     return result if type(result) is np.ndarray else numbers.scalar(result)
 
 
+def divmod_of(machine: LaneMachine, m: Mask, a: Value, b: Value) -> tuple[Value, Value]:
+    """Return a // b and a % b."""
+    return BINARY["FloorDiv"](a, b), BINARY["Mod"](a, b)
+
+
 def length(machine: LaneMachine, m: Mask, array: Any) -> Value:
     """Return the length of an array's first dimension, or of a tuple."""
     return len(array) if isinstance(array, tuple) else array.shape[0]
@@ -166,9 +169,10 @@ NUMPY: dict[str, Callable] = {
 }
 
 BUILTIN: dict[Any, Callable] = {
-    builtins.min: _extreme(np.minimum),
-    builtins.max: _extreme(np.maximum),
+    builtins.min: _extreme(np.fmin),  # the GPU's min and max give the number beside a NaN
+    builtins.max: _extreme(np.fmax),
     builtins.abs: absolute,
+    builtins.divmod: divmod_of,
     builtins.len: length,
     builtins.round: _whole(np.rint),
     builtins.pow: lambda machine, m, a, b: BINARY["Pow"](a, b),

@@ -196,18 +196,19 @@ def _modulo(a: Value, b: Value) -> Value:
 
 
 def _power(a: Value, b: Value) -> Value:
+    """A whole number to a negative power is whole as well: 1 or -1 of such a number, 0 of all others."""
     if isinstance(a, int) and isinstance(b, int):
-        return _wrapped(a**b) if b >= 0 else np.float64(a) ** b
-    if kind(b) == "i" and kind(a) == "i" and np.any(np.asarray(b) < 0):
-        a = _as(a, np.float64)
+        return _wrapped(a**b) if b >= 0 else int(abs(a) == 1) * a ** (b & 1)
+    if kind(b) == "i" and kind(a) == "i":
+        return np.where(np.asarray(b) < 0, (np.abs(a) == 1) * np.power(a, b & 1), np.power(a, np.abs(b)))
     return np.power(a, b)
 
 
 def power(a: Value, b: Value) -> Value:
     """Return a ** b for b that all lanes share or not: a float32 or unsigned a stays one if b is whole."""
-    a = plain(a)
-    if type(b) is int and _is_single(a):
-        return np.power(a, np.float32(b))
+    a, b = plain(a), plain(b)
+    if _is_single(a) and kind(b) in "iu":
+        return np.power(a, _as(b, np.float32))
     if type(b) is int and b >= 0 and kind(a) == "u":
         b = np.uint64(b)
     return _common_power(a, b)
@@ -237,6 +238,15 @@ def _shift_right(a: Value, b: Value) -> Value:
     return np.right_shift(a, b)
 
 
+def _of_bits(function: Callable) -> Callable:
+    """Return an operator on bits, which makes a truth value of two truth values."""
+
+    def operate(a: Value, b: Value) -> Value:
+        return as_value(function(*((a, b) if kind(a) == kind(b) == "b" else common(a, b))))
+
+    return operate
+
+
 _SHIFTABLE = (np.ndarray, Shift)
 _add, _subtract = _binary(operator.add), _binary(operator.sub)
 _common_power = _binary(_power)
@@ -250,9 +260,9 @@ BINARY: dict[str, Callable] = {
     "Pow": power,
     "LShift": _shift_by(_shift_left),
     "RShift": _shift_by(_shift_right),
-    "BitAnd": _binary(operator.and_),
-    "BitOr": _binary(operator.or_),
-    "BitXor": _binary(operator.xor),
+    "BitAnd": _of_bits(operator.and_),
+    "BitOr": _of_bits(operator.or_),
+    "BitXor": _of_bits(operator.xor),
 }
 _COMPARISONS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
 _COMPARED_BY = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
@@ -270,7 +280,9 @@ def positive(a: Value) -> Value:
 
 
 def invert(a: Value) -> Value:
-    """Return ~a."""
+    """Return ~a; of a truth value Numba makes the other one, as NumPy does, and Python a number."""
+    if kind(a) == "b":
+        return (not a) if type(a) is bool else ~a
     return widened(as_value(operator.invert(_unsigned_or_wide(plain(a)))))
 
 
