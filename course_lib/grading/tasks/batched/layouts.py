@@ -52,7 +52,8 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield from _view(
         (B, 1, M, N), (M * N, B * M * N, N, 1), "the first head where all utterances of a head lie together"
     )
-    yield from _view((1, 1, M, N), (2 * M * N, 2 * M * N, 2 * N, 2), "every second column of a single matrix")
+    one, apart = (1, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)  # as promised, never B = H = 1
+    yield from _view(one, apart, "every second column of the heads of one utterance")
     yield from _view(
         (B, H, N, M),
         (H * M * N, M * N, M, 1),

@@ -500,6 +500,7 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((even, 16.0, 0.3125), "a batch that needs exactly the target")
     dense = [(batch, 0.0625 + 0.015625 * batch) for batch in range(1, 17)]
     yield Case((dense, 16.0, 0.6249), "a batch of eight needs a little more than the target")
+    yield Case((dense, 16.0, 0.3124), "a batch of four needs 0.1 ms more than the target")
     yield Case((even, 16.0, 0.0625), "no batch is fast enough")
     yield Case((even, 8.0, 0.0703125), "no batch is fast enough, by a little")
     yield Case((even, 64.0, 60.0), "time enough, and no batch keeps up with 64 a second")
