@@ -93,7 +93,9 @@ PARTS = words("""
     Match match_case MatchValue MatchSingleton MatchSequence MatchStar MatchAs MatchOr
 """)
 NOT_COMPILED = words("Try With Match Import ImportFrom")
-NOT_IN_KERNELS = NOT_COMPILED | words("FunctionDef Lambda NamedExpr ListComp SetComp DictComp GeneratorExp")
+NOT_IN_KERNELS = NOT_COMPILED | words(
+    "Delete FunctionDef Lambda NamedExpr ListComp SetComp DictComp GeneratorExp"
+)
 SMALL = ast.expr_context | ast.operator | ast.unaryop | ast.boolop | ast.cmpop
 NOTES = (
     *(ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.Slice, ast.BinOp),
@@ -391,6 +393,11 @@ class _Reading(TopOfText):
             self._read(part)
 
     _on_Starred = _on_FormattedValue = _on_For = _reads
+
+    def _on_Delete(self, node: ast.Delete) -> None:
+        for one in node.targets:
+            if not (isinstance(one, ast.Name) and self.scopes and self.scopes[-1].get(one.id) == LOCAL):
+                self.refuse(node, *INSTEAD["Delete"])
 
     def _on_Compare(self, node: ast.Compare) -> None:
         self._say(node.left, *node.comparators)

@@ -17,6 +17,7 @@ from course_lib.grading.vocabulary import (
     INSTEAD_OF,
     LIMITS,
     MODULES,
+    NOBODY_WROTE,
     NUMBER_TYPES,
     OF_ONE_NUMBER,
     READING,
@@ -191,6 +192,8 @@ class TopOfText:
         return names
 
     def _why(self, name: str) -> str:
+        if self.language.wire and name in ("empty", "empty_like"):
+            return NOBODY_WROTE
         return self.language.own if name in self.itself else INSTEAD_OF.get(name, self.language.why)
 
     # --- constants ---

@@ -69,7 +69,7 @@ NUMBER_TYPES = words("""
     complex64 complex128 csingle cdouble number integer floating inexact signedinteger unsignedinteger generic
 """)
 #: Values, which may be used without calling them.
-VALUES = NUMBER_TYPES | words("nan inf pi e tau newaxis euler_gamma mgrid ogrid")
+VALUES = NUMBER_TYPES | words("nan inf pi e tau newaxis euler_gamma mgrid ogrid s_ index_exp")
 NUMPY = VALUES | words("""
     ndarray array asarray ascontiguousarray asfortranarray zeros ones empty full zeros_like
     ones_like empty_like full_like arange linspace logspace eye identity copy copyto meshgrid indices ndindex
@@ -169,7 +169,8 @@ INSTEAD_OF = {
     "prange": "write range, as answers are judged on one thread, where races do not show",
     "r_": "write np.concatenate or np.vstack",
     "c_": "write np.column_stack or np.hstack",
-    "polynomial": "write np.polyfit and np.polyval",
+    **dict.fromkeys(("polynomial", "poly1d"), "write np.polyfit and np.polyval"),
+    "hasattr": "ask isinstance",
 }
 #: For annotations, wherever they are.
 HINTS: dict[str, frozenset[str]] = {
@@ -234,6 +235,7 @@ WIRE_DATA = words("rank size")
 WIRE_KEYWORDS = words("to source like")
 #: Ways into memory that no rank has written itself: what another one let go of tells without a message.
 NOT_ON_A_WIRE = words("empty empty_like ndarray as_strided unpackbits dtype longdouble")
+NOBODY_WROTE = "write np.zeros, since memory that nobody wrote may hold what is another rank's"
 #: What makes texts. A layout that is put together of them has gaps that nobody writes.
 TEXTS_ON_A_WIRE = words("str chr repr hex oct format args name kind char")
 MAKE_KEYS = words("dict Counter OrderedDict defaultdict update subtract")

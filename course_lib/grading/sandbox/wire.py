@@ -76,8 +76,8 @@ def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
         return _scalar_tree(value, memory)
     if isinstance(value, int):
         return ["int", hex(value)] if abs(value) >= 2**53 else int(value)
-    if isinstance(value, float):
-        return float(value)
+    if isinstance(value, float):  # JSON's NaN has no sign
+        return float(value) if value == value else ["nan", memory.add(np.float64(value).tobytes())]
     if isinstance(value, complex):
         return ["complex", value.real, value.imag]
     if value is ...:
@@ -245,6 +245,7 @@ _READERS: dict[str, Callable] = {
     "complex": lambda memory, real, imag: complex(real, imag),
     "...": lambda memory: ...,
     "line": lambda memory, number: TapeLine(_size(number)),
+    "nan": lambda memory, place: float(np.frombuffer(memory.take(place), np.float64, 1)[0]),
     "list of floats": _read_floats,
     "tuple of floats": lambda memory, place: tuple(_read_floats(memory, place)),
     "scalar": lambda memory, dtype, place: np.frombuffer(memory.take(place), _dtype(dtype), 1)[0],

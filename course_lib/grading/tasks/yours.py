@@ -61,9 +61,11 @@ def faster(
 def _ladders(rng: np.random.Generator) -> Iterator[Case]:
     tidy = [("lists", 100, 0.08, 0.002), ("lists", 64, 0.02, 0.001), ("arrays", 64, 0.11, 0.01)]
     touching = [("lists", 50, 0.25, 0.0625), ("arrays", 50, 0.375, 0.0625)]
+    apart = [("lists", 50, 0.25, 0.0625), ("arrays", 50, 0.3755, 0.0625)]
     for pair in (("lists", "arrays"), ("arrays", "lists")):
         yield Case((tidy, *pair), "both at 64")
         yield Case((touching, *pair), "both may take 0.3125 s: it may be either")
+        yield Case((apart, *pair), "one takes at most 0.3125 s, the other at least 0.313 s")
     for around in (0.02, 0.05, 0.1, 0.3, 0.3, 0.4):  # of the time
         one, other, third = rng.permutation(["lists", "arrays", "compiled", "library"]).tolist()[:3]
         factor = (1 + float(rng.uniform(1, 3.5)) * around) ** int(rng.choice([-1, 1]))

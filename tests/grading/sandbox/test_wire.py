@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import struct
 
 import numpy as np
@@ -54,6 +55,8 @@ def test_scalars_keep_their_type_and_special_floats_go_through():
         assert type(copy) is type(value) and copy.tobytes() == value.tobytes()
     for value in (float("nan"), float("inf"), -0.0, [float("nan")] * 20):
         assert repr(through(value)) == repr(value)
+    for value in (math.nan, -math.nan):
+        assert np.float64(through(value)).tobytes() == np.float64(value).tobytes()
 
 
 def test_the_judge_can_ship_a_layout():
