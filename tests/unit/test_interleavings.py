@@ -278,6 +278,7 @@ def test_a_schedule_is_run_as_asked():
         "i = 0\nwhile True:\n    i += 1\n    if i == 2:\n        continue\n    if i > 4: break\n    s[0] = i",
         "for i in range(5):\n    if i == 3:\n        break\nelse:\n    s[0] = 9\ns[1] = i",
         "x = y = [1]; y += [2]\nfor i in x:\n    if len(y) < 5: y.append(i)\ns[0], s[1] = len(x), y[-1]",
+        "x = y = [1]\nx += (x := [5, 5])\ns[0], s[1], s[2] = len(x), len(y), x[0]",
         "s[-1] = 4 if 1 < 2 < 3 else 5\ns[0] = (1 < 3 < 2) + (0 or 5)\ns[1] = 0 and 5",
         "d['a'] += 5\nd['b'] = d['a'] * 2",
         "s[0] = sum(s) + len(s) + max(s) + min(3, 4)",
@@ -297,7 +298,7 @@ def test_a_schedule_is_run_as_asked():
 )
 def test_computes_as_python_does(body):
     indented = "\n".join(f"    {line}" for line in body.splitlines())
-    text = f"def helper(a, b=2):\n    return a * b\n\ndef work():\n{indented}"
+    text = f"def helper(a, b=2, c=-1):\n    return a * b + c + 1\n\ndef work():\n{indented}"
     replay = run_schedule(["work"], {"s": [0, 0, 0], "d": {"a": 1, "b": 2}}, source=text)
     assert replay.ended, replay.sentence
     space = {"s": [0, 0, 0], "d": {"a": 1, "b": 2}}

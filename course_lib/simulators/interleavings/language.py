@@ -112,13 +112,15 @@ def as_loop(node: ast.ListComp | ast.GeneratorExp, by: str) -> ast.For:
 def waits(call: ast.Call) -> bool | None:
     """Whether acquire() waits as long as it must; None for what is no constant, or nothing for Python.
 
-    timeout=-1 is "no limit" for a lock, but "not at all" for a semaphore: it counts as a limit.
+    None for timeout=-1, too: it is "no limit" for a lock, but "not at all" for a semaphore.
     """
     try:
         given = [ast.literal_eval(one) for one in call.args]
         named = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
         threading.Lock().acquire(*given, **named)  # a free one: Python says whether it takes them
     except (TypeError, ValueError, OverflowError):
+        return None
+    if -1 in (*given[1:], named.get("timeout")):
         return None
     return len(given) < 2 and "timeout" not in named and all((*given, *named.values()))
 
@@ -153,8 +155,12 @@ class _Reader:
         self._parts(node.body)
 
     def _default(self, node: ast.expr) -> Any:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
-            return node.value
+        try:
+            value = ast.literal_eval(node)  # -1 is a minus and a constant
+        except (TypeError, ValueError):
+            value = ()
+        if isinstance(value, int | float | str | None):
+            return value
         return self._refuse(node, "a default value that is no plain constant", "pass it as an argument")
 
     def _check_global(self, node: ast.AST, name: str) -> None:
@@ -397,7 +403,11 @@ class _Reader:
         if called.attr != "acquire" and (node.args or node.keywords):
             self._refuse(node, f"arguments of {called.attr}()", "leave them out")
         if waits(node) is None:
-            self._refuse(node, "an acquire() whose arguments are no constants", "use blocking or timeout")
+            self._refuse(
+                node,
+                "an acquire() whose arguments are no constants, or a timeout below 0",
+                "use blocking or timeout",
+            )
 
 
 def is_sleep(called: ast.Attribute) -> bool:

@@ -196,7 +196,7 @@ class Running:
             raise CannotDo(f"overwrites {self.heap.cell_paths[cell]}, which holds a list, dict or lock")
         yield from self._visible(place, "write", cell, storable(value))
 
-    def _lengthen(self, old: Any, more: Sequence[Any]) -> None:
+    def _lengthen(self, old: Any, more: Sequence[Any]) -> OwnList:
         """Put a longer list wherever the thread has this very one: all it needs is in its frames."""
         if type(old) is not OwnList or holds(tuple(more), old):
             raise CannotDo(f"changes {say(old)}: only a list that it made itself grows, and not by itself")
@@ -211,6 +211,7 @@ class Running:
         for frame in self.frames:
             frame.stack[:] = map(put, frame.stack)
             frame.values.update({name: put(value) for name, value in frame.values.items()})
+        return done[id(old)]
 
     # -- statements -----------------------------------------------------------------------------------------
 
@@ -245,7 +246,8 @@ class Running:
         if isinstance(target, ast.Name):
             left, right = yield from self._values([target, node.value])
             if isinstance(left, OwnList) and isinstance(right, tuple) and isinstance(node.op, ast.Add):
-                self._lengthen(left, right)
+                longer = self._lengthen(left, right)  # `:=` on the right may have put another in its place
+                yield from self._store(target, longer)
                 return
             yield from self._store(target, binary(node.op, left, right))
             return
