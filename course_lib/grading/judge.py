@@ -148,10 +148,11 @@ def _report_on_ranks_alone(
     values, _, notes = played
     alone = task.code(code.text, code.entry, ALONE)
     for place, rank in enumerate(random.sample(range(len(values)), min(len(values), MOST_ALONE))):
-        if type(notes) is not list or len(notes) != len(values):
-            return wrong(task, [NOT_BY_MESSAGES], input_note(task, case))
         own = tuple(entries[rank] for entries in case.args)
-        sent, received = notes[rank]
+        try:
+            sent, received = notes[rank]  # none of too many messages
+        except (TypeError, IndexError, ValueError):
+            return wrong(task, [NOT_BY_MESSAGES], input_note(task, case))
         outcome = runner.elsewhere(alone, place)((rank, len(values), clone(own), received))
         if outcome.fault or not is_the_same(sent, values[rank], outcome.value):
             said = outcome.fault.sentence() if outcome.fault else NOT_BY_MESSAGES
