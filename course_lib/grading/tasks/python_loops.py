@@ -273,7 +273,8 @@ def _sparse(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([[(2, 1.5)], [(0, 0.0)]], B), "inf and NaN in B: they matter only where A has an entry")
     yield Case(([[(0, math.inf)]], [[0.0, 2.5]]), "an entry that is inf: inf * 0 is NaN")
     M, K, N = sizes(rng, 10, 25)
-    yield Case((_entries(rng, M, K, 5), rows(rng, K, N)), f"{M} x {K} by {K} x {N}, 5 entries a row")
+    A = [row[: (n + 1) % 6] for n, row in enumerate(_entries(rng, M, K, 5))]  # 1, 2, 3, 4, 5, 0, 1 …
+    yield Case((A, rows(rng, K, N)), f"{M} x {K} by {K} x {N}, from 0 to 5 entries a row")
 
 
 def _entries(rng: np.random.Generator, M: int, K: int, filled: int) -> Entries:

@@ -217,11 +217,16 @@ def _calls(rng: np.random.Generator) -> Iterator[Case]:
     for form, M, N in ((forms[1], 1, 1), (forms[2], 4, 1), (forms[3], 1, 4), (forms[3], 4, 1)):
         yield _call(rng, form, M, 1, N)
     A, B = pair(rng, 3, 4, 2, decimals=2)
+    bad = [math.nan, math.inf]
+    column = [[one] for one in (2.5, *bad)]
     for beta, said in (
         (0.0, "beta is 0: NaN and inf of `input` stay out"),
-        (0.5, "beta is not 0: NaN and inf come in"),
+        (1e-30, "beta is not 0, however small: NaN and inf come in"),
     ):
-        yield Case(([math.nan, math.inf], A, B, beta, 2.0), said)
+        for given in (bad, math.nan, [bad], column, [bad, [2.5, 1.5], bad[::-1]]):
+            yield Case((given, A, B, beta, 2.0), said)
+    for whole in (3, [3, -2], [[3], [-2], [1]]):
+        yield Case((whole, A, B, 2, -1), "whole numbers are numbers, too")
     A, B = pair(rng, 3, 4, 2, decimals=2)
     A[1][2], B[2] = 0.0, [math.inf] * 2
     A[2][0], B[0] = math.inf, [0.0] * 2
