@@ -9,6 +9,7 @@ and one that kills its hand again gets a verdict that says so.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -142,6 +143,7 @@ class _Hands:
         self._lock = threading.Lock()
         self._all: list[_Hand] = []
         self._closed = False
+        atexit.register(self.close)  # if nobody does, or a second Ctrl-C comes in between
 
     def judged(self, work: Work, job: SubmissionJob) -> Verdict:
         """Return the verdict, whatever becomes of the hand."""
@@ -204,7 +206,14 @@ class _Hand:
         return reply["verdict"] if "verdict" in reply else unjudged(job, FAILED.format(**reply))
 
     def kill(self) -> None:
-        """End the process; the answers' own end with it."""
+        """End the process and all below it: answers of root's are another user's, so none ends with it."""
+        if self._process.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                hand = psutil.Process(self._process.pid)
+                hand.suspend()  # it starts no more of them
+                for one in (hand, *hand.children(recursive=True)):
+                    with contextlib.suppress(psutil.Error):
+                        one.kill()
         self._process.kill()
         self._process.wait()
 

@@ -46,6 +46,8 @@ from course_lib.grading.task import Task
 FORMAT = 1
 UNJUDGED = "not judged"  # in place of a key
 LIBRARIES = ("numpy", "numba", "numba-cuda", "llvmlite")
+#: Folders of the library that grade or that references and inputs of tasks come from.
+ROOMS = ("distributed", "fp8", "grading", "measure", "simulators", "training")
 MOST_REASONS, LONGEST_REASON = 20, 300
 Verdict = dict[str, Any]
 LONGEST_ANSWER = 100_000  # characters of an answer that are kept for the pages
@@ -70,7 +72,7 @@ def course_mark() -> str:
     """Return a hash of what grades: the code, by name and content, and the versions it runs on."""
     folder = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256(repr([sys.version_info[:3], *map(_version, LIBRARIES)]).encode())
-    for room in ("grading", "measure", "simulators"):
+    for room in ROOMS:
         for path in sorted((folder / room).rglob("*.py")):
             digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -146,6 +148,17 @@ def test_the_key_follows_everything_a_verdict_depends_on(course):
     assert len({one.key() for one in (first, *others)}) == 7
     renamed = replace(first, name="b.ipynb", problems=("late",), sandbox=Sandbox())
     assert first.key() == renamed.key()  # nothing that is judged has changed
+
+
+def test_the_mark_of_the_course_follows_all_that_tasks_are_made_of():
+    """What changes a reference must change the key: who is graded later is graded by the same."""
+    told = (
+        "import sys; from course_lib.grading import judge, registry; registry.tasks(); "
+        "print(*(name.split('.')[1] for name in sys.modules if name.startswith('course_lib.')))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    others = {"arguments", "ladder", "theme", "whole_files"}  # texts, colours, the learner's own numbers
+    assert {*loaded.stdout.split()} == {*verdict.ROOMS, *others}
 
 
 UNFIT = (
