@@ -463,6 +463,10 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((_checked(rng, M, N, at, wrong),), f"a product of {M} x {N}, an exponent was hit")
     yield Case((_checked(rng, 4, 3, (2, 3), 2.0**300),), "2^300 as a checksum of a row")
     yield Case((_checked(rng, 4, 3, (4, 3), -1e300),), "-1e300 in the corner")
+    for at, wrong in (((2, 1), 2.0**29), ((0, 2), -3e8)):
+        yield Case(
+            (_checked(rng, 4, 4, at, wrong),), f"{wrong:.0e} too much: no nine digits are left beside it"
+        )
 
 
 ABFT = Task(

@@ -289,7 +289,8 @@ def stale(log: list[Event], slip: str = "") -> tuple[list[int], int]:
 
 
 def _logs(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case(([(0, "fetch"), (0, "bring"), (0, "fetch"), (0, "bring")],), "one worker: never stale")
+    yield Case((_round((5,)) * 2,), "one worker: never stale")
+    yield Case((_round((6,)) + _round((2,)),), "two workers, one after the other: never stale")
     yield Case((_round((2, 0, 1)) * 2,), "three workers, all fetch and then all bring, twice")
     again = [(0, "fetch"), (1, "fetch"), (1, "bring"), (0, "fetch"), (1, "fetch"), (0, "bring"), (1, "bring")]
     yield Case((again,), "worker 0 fetches once more before it brings anything")
@@ -435,7 +436,8 @@ def fits(parameters: int, activations: int, memory: int, most: int, slip: str = 
         for stage in (3, 2, 1, 0) if slip == "highest" else (0, 1, 2, 3):
             kept = zero.kept(parameters, ranks, stage, mixed=slip != "float32").total
             shared = activations / ranks if slip == "shared" and stage else activations
-            if kept + shared * (slip != "no activations") <= memory:
+            needed = kept + shared * (slip != "no activations")
+            if needed < memory or (needed == memory and slip != "less"):
                 return ranks, stage
     return 0, 0
 
@@ -456,6 +458,7 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((parameters, activations, memory, most), what)
     for memory in (16000, 10000, 9999, 9000, 8999, 5334, 5333):
         yield Case((1000, 0, memory, 4), f"1000 parameters, GPUs of {memory} bytes: to the last one")
+    yield Case((1001, 0, 5339, 3), "1001 parameters on three GPUs: what is shared has thirds of a byte")
     for times in (1.2, 10.3, 9.4, 8.5, 5.5, 3.1, 0.9):
         parameters, activations = int(rng.integers(10**8, 10**11)), int(rng.integers(10**8, 3 * 10**10))
         memory = activations + int(parameters * times * rng.uniform(0.97, 1.03))
@@ -476,6 +479,7 @@ MEMORY = Task(
         "Of the stages that fit on so many ranks the lowest is wanted: it sends the least.": "highest",
         "Activations are each rank's own, whatever the stage.": "shared",
         "Activations need their place, too, on every rank.": "no activations",
+        "One parameter needs 16 bytes, and no activations: does it fit into a GPU of 16 bytes?": "less",
         "Fewer ranks are enough: their number is to be the smallest first, then the stage.": (
             lambda got, *model: 0 < fits(*model)[0] < got[0]
         ),
@@ -573,10 +577,10 @@ def mesh(
     for tensor in range(1, (ranks if slip == "beyond" else min(island, ranks)) + 1):
         for stages in range(1, min(layers, ranks) + 1):
             data, rest = divmod(ranks, tensor * stages)
-            if rest or layers % stages or batch % max(1, data):
+            if rest or layers % stages or batch % max(1, data) or (slip == "divides" and island % tensor):
                 continue
             part = model_gb / (tensor * stages)
-            if part > memory_gb and slip != "no memory":
+            if (part > memory_gb and slip != "no memory") or (part == memory_gb and slip == "less"):
                 continue
             turn = compute_s / (tensor * stages) + layers / stages * layer_s * (tensor - 1) / tensor
             turns = batch // data + (0 if slip == "no bubble" else stages - 1)
@@ -627,6 +631,10 @@ MESH = Task(
     rules=(PLAIN,),
     lookalikes={
         "More ranks share a layer than an island has: its all-reduces would cross the network.": "beyond",
+        "Six GPUs in islands of four: three of an island may share a layer, and one is left for others.": (
+            "divides"
+        ),
+        "A part of 25 GB, and a GPU of 25 GB: does it fit?": "less",
         "That mesh does not fit: a rank has model_gb / (tensor * pipeline).": "no memory",
         "The pipeline has to fill and to empty: p − 1 turns more than micro-batches.": "no bubble",
         "A rank has gradients of its own part of the model: model_gb / (tensor * pipeline).": "whole",
