@@ -194,6 +194,8 @@ def pays_from(n: int, half: float, whole: float, level: float, slip: str = "") -
 
 def _levels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((1000, 1.0, 8.0, 8.5), "seven products take 7 of the 8.5 s, eight would take 8")
+    for level in (8.0, 6.5):
+        yield Case((1024, 1.0, 7.0, level), "seven products take as long as the whole one: nothing is saved")
     for what, speed, cost in (
         ("it pays already", (0.98, 1.02), (0.2, 0.7)),
         ("it does not pay yet", (0.88, 0.91), (1.4, 4.0)),
