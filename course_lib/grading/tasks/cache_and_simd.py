@@ -272,6 +272,8 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((M, K, N, cache), f"{M} x {K} x {N}, {cache} bytes of cache")
     yield Case((11, 60, 60, 2048), "few rows of A")
     yield Case((57, 38, 46, 2048), "more rows of A than of B")
+    # Blocks of 16 miss 1.5 times as often: a cache four times as large asks for larger ones.
+    yield Case((33, 96, 96, 3 * 48 * 48 * 8), "33 x 96 x 96, 54 KiB of cache")
 
 
 def _block(got: np.ndarray, M: int, K: int, N: int) -> int:
@@ -542,7 +544,7 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
         K, N = 23 - M, M - 3
         left = f"in fours {M % 4} rows and {K % 4} k are left over"
         yield case(rng, M, K, N, left)
-    for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11)):
+    for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11), (7, 307, 1003)):
         yield case(rng, M, K, N, "large, and nothing is a multiple of four")
     yield Case(_zero_and_inf(rng), "0 and inf at each of four k, in each of four rows", guard=True)
     B = matrix(rng, 8, 6)

@@ -206,6 +206,14 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     third = [("addmm", 9, 1500.0, 1500.0, 7e7, 4e5), ("silu", 9, 1400.0, 1400.0, 4e5, 1.3e7)]
     third += [("bmm", 9, 1000.0, 1000.0, 2.5e7, 2e5), ("copy_", 90, 450.0, 450.0, 0.0, 4.5e5)]
     yield Case((third, 50.0, 10.0), "two ops with more time are at their rooflines, a short one is far above")
+    # Which of its two times is the longer one depends on the machine: not on 1 FLOP for a byte, or 5.
+    for gflops, gbytes, flops, moved in ((50.0, 10.0, 1.6e7, 4e6), (10.0, 20.0, 4e6, 5e6)):
+        sixth = [
+            (name, 9, 1100.0 + 50 * n, 1100.0 + 50 * n, gflops * 1e6, 4e5)
+            for n, name in enumerate(("addmm", "bmm", "mm", "linear", "mkldnn_convolution"))
+        ]
+        sixth.insert(2, ("silu", 9, 1000.0, 1000.0, flops, moved))
+        yield Case((sixth, gflops, gbytes), "five ops with more time are near their rooflines")
     long = [("addmm", 10, 20_000.0, 20_000.0, 7.5e8, 4e5), ("silu", 9, 3000.0, 3000.0, 4e5, 5e6)]
     yield Case((long, 50.0, 10.0), "a long op at 1.3 times its roofline gains more than a short one at 6")
     caller = [("forward", 3, 900.0, 5000.0, 0.0, 0.0), ("addmm", 12, 4100.0, 4100.0, 2e8, 4e5)]
@@ -282,8 +290,9 @@ PROFILE = Task(
         "That one has the most calls; many calls may take little time.": _chosen(lambda row, *peaks: row[1]),
         "The share is that of the total time, which counts the ops inside others twice: divide by the sum of "
         "the self times.": (
-            lambda got, rows, *peaks: same(
-                got[1], begin_with(rows, *peaks)[1] * sum(r[2] for r in rows) / sum(r[3] for r in rows)
+            lambda got, rows, *peaks: (
+                same(got[1], begin_with(rows, *peaks)[1] * sum(r[2] for r in rows) / sum(r[3] for r in rows))
+                and not same(got[1], begin_with(rows, *peaks)[1])
             )
         ),
         "The share is that of what there is to gain; it should be that of the op's self time.": (
