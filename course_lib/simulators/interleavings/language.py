@@ -112,7 +112,8 @@ def as_loop(node: ast.ListComp | ast.GeneratorExp, by: str) -> ast.For:
 def waits(call: ast.Call) -> bool | None:
     """Whether acquire() waits as long as it must; None for what is no constant, or nothing for Python.
 
-    None for timeout=-1, too: it is "no limit" for a lock, but "not at all" for a semaphore.
+    None for each timeout below 0, too: -1, and what Python rounds to it, is "no limit" for a lock, but "not
+    at all" for a semaphore.
     """
     try:
         given = [ast.literal_eval(one) for one in call.args]
@@ -120,7 +121,7 @@ def waits(call: ast.Call) -> bool | None:
         threading.Lock().acquire(*given, **named)  # a free one: Python says whether it takes them
     except (TypeError, ValueError, OverflowError):
         return None
-    if -1 in (*given[1:], named.get("timeout")):
+    if any(timeout < 0 for timeout in (*given[1:], named.get("timeout", 0))):
         return None
     return len(given) < 2 and "timeout" not in named and all((*given, *named.values()))
 
