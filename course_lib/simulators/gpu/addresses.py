@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import counting, numbers, races
-from course_lib.simulators.gpu.arrays import ONE, DeviceArray, LanePlaces, Site, Storage
+from course_lib.simulators.gpu.arrays import ONE, DeviceArray, LanePlaces, Site, Storage, Triple
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.lanes import Lanes, coordinates, first_of
 from course_lib.simulators.gpu.masks import Mask
@@ -278,6 +278,8 @@ class Addressed(Lanes):
 
     def whole(self, index: Value) -> int:
         if isinstance(index, bool) or not isinstance(index, int | np.integer):
+            if type(index) is Triple:
+                raise TypeError("a Triple is no index")
             self.refuse(
                 f"an index is {type(index).__name__}, but it must be an integer: convert it with int()"
             )

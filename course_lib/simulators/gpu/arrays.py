@@ -154,7 +154,25 @@ class ConstantArray:
 
 ARRAYS = (DeviceArray, LocalArray, ConstantArray, ArrayPart)
 #: what a variable may hold that is no number
-OBJECTS = (*ARRAYS, np.dtype, str)
+
+
+class Triple:
+    """cuda.threadIdx and the like as a value: no number, but its x, y and z are."""
+
+    __slots__ = ("x", "y", "z")
+    __array_ufunc__ = None  # no array computes with it
+
+    def __init__(self, x: Any, y: Any, z: Any) -> None:
+        self.x, self.y, self.z = x, y, z
+
+    def _is_no_number(self, *_: Any) -> bool:
+        raise TypeError(f"a {type(self).__name__} is no number")
+
+    __bool__ = __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _is_no_number
+    __hash__ = None
+
+
+OBJECTS = (*ARRAYS, Triple, np.dtype, str)
 
 
 def storages(arrays: Iterable[np.ndarray]) -> list[Storage]:

@@ -202,6 +202,8 @@ class Expressions:
         value = self.source.lookup(node.id)
         if value is NOTHING:
             self.refuse(node, f"{node.id} is not defined.")
+        if self.path(node) in intrinsics.TRIPLES:
+            return self.program.bind("special", intrinsics.SPECIAL[self.path(node)])
         return self.global_value(node, value, node.id)
 
     def global_value(self, node: ast.expr, value: Any, name: str) -> str:
@@ -237,6 +239,9 @@ class Expressions:
         return f"{self.constant(function)}({operand})"
 
     def of_Compare(self, node: ast.Compare) -> str:
+        if isinstance(node.ops[0], ast.In | ast.NotIn) and len(node.ops) == 1:
+            found = f"L.contained(m, {self.expression(node.left)}, {self.expression(node.comparators[0])})"
+            return found if isinstance(node.ops[0], ast.In) else f"L.negated({found})"
         for op in node.ops:
             if type(op).__name__ not in numbers.COMPARE:
                 self.refuse(node, f"{type(op).__name__} is not supported in a traced kernel.")

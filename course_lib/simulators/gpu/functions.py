@@ -143,12 +143,12 @@ def length(machine: LaneMachine, m: Mask, array: Any) -> Value:
 _ALIKE = (
     *("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
     *("fmod", "hypot", "copysign", "fabs", "isnan", "isinf", "isfinite", "degrees", "radians"),
+    *("floor", "ceil", "trunc"),  # floats on a GPU, unlike everywhere else: no index
 )
 _ARCS = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
 MATH: dict[str, Callable] = {
     **{name: _numpy(getattr(np, name)) for name in _ALIKE},
     **{f"a{name}": _numpy(getattr(np, f"arc{name}")) for name in _ARCS},
-    **{name: _whole(getattr(np, name)) for name in ("floor", "ceil", "trunc")},
     **{name: _by_python(getattr(math, name)) for name in ("erf", "erfc", "lgamma", "gamma")},
     "pow": lambda machine, m, a, b: BINARY["Pow"](_float(a), _float(b)),
 }

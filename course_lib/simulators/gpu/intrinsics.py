@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import atomics, counting, functions, numbers, races, warps
-from course_lib.simulators.gpu.arrays import ArrayPart, DeviceArray, Site
+from course_lib.simulators.gpu.arrays import ArrayPart, DeviceArray, Site, Triple
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import BINARY, Value
 
+TRIPLES = {"threadIdx": "thread_index", "blockIdx": "block_index", "blockDim": "block", "gridDim": "grid"}
 SPECIAL: dict[str, Callable[[LaneMachine], Value]] = {
     **{
         f"{name}.{axis}": lambda machine, of=of, n=n: getattr(machine, of)[n]
-        for name, of in (
-            *(("threadIdx", "thread_index"), ("blockIdx", "block_index")),
-            *(("blockDim", "block"), ("gridDim", "grid")),
-        )
+        for name, of in TRIPLES.items()
         for n, axis in enumerate("xyz")
     },
+    **{name: lambda machine, of=of: Triple(*getattr(machine, of)) for name, of in TRIPLES.items()},
     "laneid": lambda machine: machine.lane_index,
     "warpsize": lambda machine: WARP,
 }

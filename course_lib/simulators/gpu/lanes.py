@@ -6,13 +6,14 @@ warps. Every method takes the mask of the lanes that execute it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from course_lib.simulators.gpu import numbers
-from course_lib.simulators.gpu.arrays import ARRAYS, OBJECTS
+from course_lib.simulators.gpu.arrays import ARRAYS, OBJECTS, Triple
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.masks import Branch, Mask
 from course_lib.simulators.gpu.numbers import Value
@@ -193,6 +194,13 @@ class Lanes:
             result = self._either(fails, term(m), result)
         return result
 
+    def contained(self, m: Mask, value: Value, values: Any) -> Value:
+        """Return `value in values` for a tuple of numbers."""
+        if not isinstance(values, tuple):
+            self.refuse("`in` looks for a number in a tuple only")
+        terms = (numbers.COMPARE["Eq"](value, one) for one in values)
+        return functools.reduce(numbers.BINARY["BitOr"], terms, False)
+
     def chained(self, m: Mask, left: Value, *links: tuple[Callable, Callable]) -> Value:
         """Return a < b < …: an operand is evaluated by the lanes for which the comparisons before it hold."""
         holds: Value = True
@@ -292,11 +300,13 @@ class Lanes:
             self.report("left-out", self.line, first_of(m.lanes), what, remark=True)
 
     def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
-        """Return the turns of `for … in range(*bounds)`."""
+        """Return the turns of `for … in range(*bounds)`; of a float Numba drops the fraction."""
         bounds = tuple(numbers.plain(bound) for bound in bounds)
         for bound in bounds:
-            if numbers.kind(bound) not in "iub":
-                self.refuse("range() was given a number that is not an integer")
+            if isinstance(bound, (*OBJECTS, tuple)) or numbers.kind(bound) not in "iubf":
+                self.refuse("range() was given something that is no number")
+        whole = np.dtype(np.int64)
+        bounds = tuple(numbers.cast(one, whole) if numbers.kind(one) == "f" else one for one in bounds)
         start, stop, step = (
             (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
         )
@@ -354,6 +364,9 @@ class Lanes:
                 return len(value.shape)
             if name == "dtype":
                 return value.dtype
+        elif isinstance(value, Triple):
+            if name in Triple.__slots__:
+                return getattr(value, name)
         elif name in ("real", "imag") and numbers.kind(numbers.plain(value)) == "c":
             return getattr(value, name)
         return self.refuse(f".{name} is not supported in a traced kernel")

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.simulators.gpu.arrays import ArrayPart, Site
+from course_lib.simulators.gpu.arrays import ArrayPart, Site, Triple
 from course_lib.simulators.gpu.expressions import Expressions, has_slice
 from course_lib.simulators.gpu.lanes import UNDEFINED, WhileLoop
 from course_lib.simulators.gpu.machine import LaneMachine
@@ -322,6 +322,8 @@ def _in_a_sentence(problem: Exception) -> str:
     said = str(problem)
     if ArrayPart.__name__ in said:
         return "a row of an array is used like a number here: give an index for each of its dimensions."
+    if Triple.__name__ in said:
+        return "threadIdx, blockIdx, blockDim and gridDim are no numbers: write .x, .y or .z behind them."
     if "truth value of an array" in said:
         return (
             "this line tests or compares several numbers of a thread at once, in a tuple: test them one by "

@@ -38,6 +38,11 @@ def test_what_cannot_be_traced_is_refused_with_its_place():
         ("try:  # here\n    x[0] = 1\nexcept* ValueError:\n    pass", "except* is not supported"),
         ("x[1:3] = 0  # here", "a slice is assigned to"),
         ("x[i / 2] = 0  # here", "must be an integer"),
+        ("x[math.floor(i / 2)] = 0  # here", "an index is float64"),  # on a GPU, and nowhere else
+        ("x[i] = cuda.threadIdx * 2  # here", "write .x, .y or .z"),
+        ("t = cuda.threadIdx\nx[t] = 0  # here", "write .x, .y or .z"),
+        ("if cuda.threadIdx == 0:  # here\n    x[0] = 1", "write .x, .y or .z"),
+        ("x[0] = 3 in x  # here", "in a tuple only"),
         ("x[0] = np.sum(x)  # here", "sum() is not supported"),
         ("x[0] = math.exp(x[0], x[1])  # here", "called with 2 arguments"),
         ("x[0] = math.hypot(x[0])  # here", "called with 1 arguments"),
