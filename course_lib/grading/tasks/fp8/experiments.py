@@ -149,7 +149,8 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     for late in (16, 64, -16, int(rng.choice([8, 24, 32, 48]))):
         early = "early" if late < 0 else "late"
         yield from _case(rng, f"B's scales change {abs(late)} columns {early}", late=late)
-    yield from _case(rng, "B's scales change 16 columns late, in the last block of K", late=16, first=-1)
+    # of three blocks: there the published scales of B's first columns are nearly those of the others
+    yield from _case(rng, "B's scales change 16 columns late, in the last block of K", 0, 300, -1, late=16)
     # of two blocks and of three: scales that come again after two blocks look the same in the last of three
     for first, K, said in ((0, 256, ""), (-1, 300, ", in the last block of K")):
         for late, other in ((1, "next block of K"), (-1, "block of K before")):
@@ -159,6 +160,10 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     yield from _case(rng, "A's scales of the row 8 further", K=256, row_late=8)
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
+    # whatever the scales are, one limit for all elements sees nothing there
+    for row in (0, int(rng.integers(1, 9)), -1):
+        yield from _case(rng, "one element of a small row is 6 % too large", spoilt=row, small=row)
+        yield from _case(rng, "a kernel that is right, and a small row", small=row)
     # scales that come again look the same so many rows further: of 16 after 2, 4 or 8, of 12 after 3 or 6 …
     for M, further in ((16, 8), (12, 6), (15, 5)):  # seven powers, over and over, were our own solution
         said = f"A's scales of the row {further} further, of {M}"
@@ -173,12 +178,16 @@ def _case(
     K: int = 0,
     first: int = 0,
     spoilt: int | None = None,
+    small: int | None = None,
     **late: int,
 ) -> Iterator[Case]:
     M, N = M or int(rng.integers(10, 16)), int(rng.integers(150, 200))
     K = K or int(rng.choice([256, 300, 384]))  # the assignment says two or three blocks
     blocks = -(-K // 128)
-    a, b = (E4M3.round(100 * rng.standard_normal((rows, K))).astype(np.float64) for rows in (M, N))
+    a, b = (100 * rng.standard_normal((rows, K)) for rows in (M, N))
+    if small is not None:
+        a[small] /= 64
+    a, b = (E4M3.round(one).astype(np.float64) for one in (a, b))
     names = ("late", "a_late", "b_late", "row_late")
     row = -1 if spoilt is None else spoilt % M
     kernel = (*(late.get(name, 0) for name in names), first % blocks, row, late.get("backwards", 0))
