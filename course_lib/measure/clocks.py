@@ -26,6 +26,9 @@ ASLEEP = 0.02
 ELSEWHERE, ELSEWHERE_S, SEVERAL = 0.20, 5e-3, 2
 #: Windows counts a thread's CPU time in ticks of 15.6 ms, too coarse for samples of a millisecond.
 HAS_THREAD_CLOCK = hasattr(time, "thread_time") and sys.platform != "win32"
+#: OpenBLAS's threads go on spinning after their work: 0.08 s was too short a wait, 0.1 s just enough.
+#: A thread that takes more than this share of a nap spins.
+SETTLE_S, NAP_S, SPINNING = 0.15, 5e-3, 0.10
 _SCHEDULER_FILE = Path("/proc/thread-self/schedstat")
 _ALL_THREADS = Path("/proc/self/task")
 #: More than this share of the time ready to run spent without a CPU, and not just a moment: others held them.
@@ -105,6 +108,21 @@ def held_since(before: Mapping[str, tuple[float, float]]) -> float:
     pairs = [(now, before.get(thread, (0.0, 0.0))) for thread, now in accounts().items()]
     ran, queued = (sum(now[i] - then[i] for now, then in pairs) for i in (0, 1))
     return queued / (ran + queued) if queued > max(HELD_S, HELD * (ran + queued)) else 0.0
+
+
+def wait_for_other_threads() -> None:
+    """Sleep until this process's other threads sleep as well, SETTLE_S at most.
+
+    Where CPU time ticks too coarsely to tell, all of SETTLE_S. They are at rest when they took next to
+    no CPU time in two naps: in one, another program may have held the core of a thread that still spins.
+    """
+    end, quiet = time.perf_counter() + SETTLE_S, 0
+    while quiet < 2 and (begun := time.perf_counter()) < end:
+        spent = time.process_time()
+        time.sleep(NAP_S)
+        spent = time.process_time() - spent
+        is_quiet = HAS_THREAD_CLOCK and spent < SPINNING * (time.perf_counter() - begun)
+        quiet = quiet + 1 if is_quiet else 0
 
 
 @dataclass(frozen=True)

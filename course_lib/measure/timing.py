@@ -32,7 +32,6 @@ __all__ = ["Comparison", "TimedRow", "compare"]
 SHORTEST_SAMPLE_S = 1e-3  # a thousand times what reading a clock costs
 TRIALS = 3
 LONGEST_SAMPLE_S = 20e-3
-SETTLE_S = 0.15  # OpenBLAS's threads go on spinning after their work; 0.08 s was too short, 0.1 s just enough
 HASTE_VARIABLE = "NINE_CIRCLES_HASTE"  # set: a look at what a chapter does, in a fraction of the time
 HASTY_ROUNDS, HASTY_SHARE = 2, 0.1
 SHORTEST_MEASURING_S = 0.15  # agreement within less may be luck: clock frequencies change in such times
@@ -182,7 +181,7 @@ class _Run:
         """Let the threads that the last function left spinning go to sleep; say whether there may be any."""
         is_needed = threads > 1 and len(self.subjects) > 1
         if is_needed:
-            time.sleep(SETTLE_S)
+            clocks.wait_for_other_threads()
         return is_needed
 
     def _moving(self) -> list[TimedFunction]:

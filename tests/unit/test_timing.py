@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import cycle
 
@@ -223,6 +224,20 @@ def test_thread_pools_are_capped_and_restored():
 
 
 # -- the clock ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(not clocks.HAS_THREAD_CLOCK, reason="no clock for one thread here")
+def test_a_sample_waits_while_other_threads_spin_and_no_longer():
+    waits = {}
+    for spins_s in (0, 0.08, 1):
+        stop = time.perf_counter() + spins_s
+        with ThreadPoolExecutor(1) as team:
+            team.submit(lambda until: [None for _ in iter(lambda: time.perf_counter() < until, False)], stop)
+            start = time.perf_counter()
+            clocks.wait_for_other_threads()
+            waits[spins_s] = time.perf_counter() - start
+    assert waits[0] < 0.05 and 0.08 < waits[0.08] < 0.12 and 0.15 <= waits[1] < 0.2, waits
 
 
 @pytest.mark.timing
