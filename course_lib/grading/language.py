@@ -396,7 +396,9 @@ class _Reading(TopOfText):
 
     def _on_Delete(self, node: ast.Delete) -> None:
         for one in node.targets:
-            if not (isinstance(one, ast.Name) and self.scopes and self.scopes[-1].get(one.id) == LOCAL):
+            if isinstance(one, ast.Subscript) and self.kind == "python":  # a write to what holds it
+                self._visit(one)
+            elif not (isinstance(one, ast.Name) and self.scopes and self.scopes[-1].get(one.id) == LOCAL):
                 self.refuse(node, *INSTEAD["Delete"])
 
     def _on_Compare(self, node: ast.Compare) -> None:

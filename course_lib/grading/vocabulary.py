@@ -171,6 +171,7 @@ INSTEAD_OF = {
     "c_": "write np.column_stack or np.hstack",
     **dict.fromkeys(("polynomial", "poly1d"), "write np.polyfit and np.polyval"),
     "hasattr": "ask isinstance",
+    "object": "write int64 or float64; whole numbers beyond those stay in a list, where Python adds them",
 }
 #: For annotations, wherever they are.
 HINTS: dict[str, frozenset[str]] = {
@@ -249,4 +250,4 @@ TEXT_KEYWORDS = words("dtype order casting mode side kind optimize all divide ov
 #: Settings of compilers that change how fast or how strict a function is, not what runs, with their values.
 NJIT = words("nopython fastmath cache parallel nogil error_model boundscheck inline looplift")
 CUDA_JIT = words("device fastmath lineinfo max_registers opt inline")
-FASTMATH = words("contract reassoc nsz")  # of these settings no NaN or inf gets lost
+FASTMATH = words("contract reassoc nsz arcp afn")  # of these settings no NaN or inf gets lost

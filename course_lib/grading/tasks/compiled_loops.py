@@ -69,6 +69,7 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
     M, K, N = sizes(rng, 4, 9)
     views = matrix(rng, 2 * M, 3 * K)[::2, ::3], matrix(rng, N, K).T
     yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
+    yield case(rng, *sizes(rng, 97, 190), "more than a hundred", "float32")
 
 
 def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
