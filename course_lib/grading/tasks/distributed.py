@@ -608,11 +608,13 @@ def _summands(rng: np.random.Generator) -> Iterator[Case]:
         (5, 3, "fewer numbers than ranks: some blocks are empty"),
         (1, 6, "one rank, which has the sum already"),
         (8, 1600, "eight ranks"),
+        (3, 1000, "blocks of unequal length, long enough to count their bytes"),
     ):
         yield _on_ranks(rng, ranks, length, what)
-    for _ in range(2):
+    for divides in (True, False):
         ranks = int(rng.integers(3, 10))
-        yield _on_ranks(rng, ranks, ranks * int(rng.integers(50, 200)), "an array that divides")
+        length = ranks * int(rng.integers(100, 200)) + (0 if divides else int(rng.integers(1, ranks)))
+        yield _on_ranks(rng, ranks, length, f"an array that {'divides' if divides else 'does not divide'}")
 
 
 def _on_ranks(rng: np.random.Generator, ranks: int, length: int, what: str) -> Case:
