@@ -47,7 +47,7 @@ def sizes(rng: np.random.Generator, low: int, high: int, count: int = 3) -> tupl
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     """Yield square, rectangular, thin and empty matrices, small ones first, and some that are larger.
 
-    One size comes twice, with other numbers; one has inf and 0; two have fixed shapes:
+    One size comes twice, with other numbers; two have inf and 0; two have fixed shapes:
     K odd with N above 8, and M far above N.
     """
     wide, tall = sorted(sizes(rng, 2, 6)), sorted(sizes(rng, 2, 6))  # M < N, then M > N
@@ -56,17 +56,18 @@ def product_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(pair(rng, M, K, N, decimals=2), f"A {M} x {K}, B {K} x {N}")
     yield Case(([], rows(rng, 3, 2)), "A without rows, B 3 x 2: the result has no rows")
     yield Case((rows(rng, 3, 2), [[], []]), "A 3 x 2, B 2 x 0: the result has three empty rows")
-    yield Case(_with_inf(rng), "A 3 x 5, B 5 x 6 with inf and 0: 0 * inf is NaN")
+    for K, N, zero in ((5, 6, 1), (11, 13, 10)):  # short; and for blocks of eight, the 0 in what is left over
+        yield Case(_with_inf(rng, K, N, zero), f"A 3 x {K}, B {K} x {N} with inf and 0: 0 * inf is NaN")
     again = sizes(rng, 5, 12)
     for M, K, N in (again, again, (4, 7, 10), (12, 3, 5), sizes(rng, 24, 41)):
         yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
 
 
-def _with_inf(rng: np.random.Generator) -> tuple[Rows, Rows]:
+def _with_inf(rng: np.random.Generator, K: int, N: int, zero: int) -> tuple[Rows, Rows]:
     """Return matrices in which a 0 of A meets an inf of B and the other way round, in every column."""
-    A, B = pair(rng, 3, 5, 6, decimals=2)
-    A[0][1], B[1] = 0.0, [math.inf] * 6
-    A[1][2], B[2] = math.inf, [0.0] * 6
+    A, B = pair(rng, 3, K, N, decimals=2)
+    A[0][zero], B[zero] = 0.0, [math.inf] * N
+    A[1][2], B[2] = math.inf, [0.0] * N
     return A, B
 
 
@@ -202,14 +203,19 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
         row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
-    yield Case(([2.5, 0.0], [1.5, math.inf]), "a 0 that meets inf: 0 * inf is NaN")
-    for row, col in (([math.inf, 2.5], [0.0, 1.5]), ([2.5, math.inf], [1.5, 0.0])):  # first, and later
+    for row, col in (([2.5, 0.0], [1.5, math.inf]), ([0.0, 2.5], [math.inf, 1.5])):  # later, and first
+        yield Case((row, col), "a 0 that meets inf: 0 * inf is NaN")
+    for row, col in (([math.inf, 2.5], [0.0, 1.5]), ([2.5, math.inf], [1.5, 0.0])):
         yield Case((row, col), "inf that meets a 0: inf * 0 is NaN")
     yield Case(([0.0, 2.5], [1.5, -math.inf]), "a 0 and -inf that do not meet")
     for value in (-math.inf, math.nan):
         for row, col in (([2.5, 0.0], [1.5, value]), ([2.5, value], [1.5, 0.0])):
             yield Case((row, col), f"a 0 that meets {value}: 0 * {value} is NaN")
     yield Case(([math.inf, 2.5, 2.5], [1.5, 1.5, -math.inf]), "inf and -inf: their sum is NaN")
+
+
+def _finite(row: list[float], col: list[float]) -> bool:
+    return all(map(math.isfinite, row + col))
 
 
 DOT = Task(
@@ -224,18 +230,18 @@ DOT = Task(
     rules=OWN_LOOPS,
     lookalikes={
         "Only the last pair is in the result: add to the total (+=) instead of replacing it.": (
-            lambda row, col: row[-1] * col[-1] if len(row) > 1 else None
+            lambda row, col: row[-1] * col[-1] if len(row) > 1 and _finite(row, col) else None
         ),
         "Only the first pair is in the result: does the function return inside the loop?": (
-            lambda row, col: row[0] * col[0] if len(row) > 1 and all(map(math.isfinite, row + col)) else None
+            lambda row, col: row[0] * col[0] if len(row) > 1 and _finite(row, col) else None
         ),
         "The pairs are added; they have to be multiplied.": lambda row, col: sum(row) + sum(col),
         "The products are multiplied with each other; they have to be added up.": (
-            lambda row, col: math.prod(row) * math.prod(col)
+            lambda row, col: math.prod(row) * math.prod(col) if _finite(row, col) else None
         ),
         "The total stays 0: is anything added to it?": lambda row, col: 0.0,
         "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
-            lambda row, col: None if all(map(math.isfinite, row + col)) else 3.75
+            lambda row, col: None if _finite(row, col) else 3.75
         ),
     },
     hints=(
@@ -400,6 +406,10 @@ def _timings(rng: np.random.Generator) -> Iterator[Case]:
         noise = rng.uniform(0.75, 1.35, count)
         seconds = [float(3e-8 * n**exponent * e) for n, e in zip(sizes, noise, strict=True)]
         yield Case((sizes, seconds, 1024.0), f"{count} noisy timings")
+    yield Case((sizes, seconds, sizes[2]), "N is one of the sizes: asked is the fit, not that timing")
+    yield Case((sizes, seconds, (sizes[3] + sizes[4]) / 2), "N lies between the sizes")
+    late = [*seconds[:3], 1.5 * seconds[4], *seconds[4:]]
+    yield Case((sizes, late, 700.0), "one took longer than the next larger one")
     yield Case(([100.0, 200.0], [0.5, 4.1], 50.0), "two points, N below them")
     yield Case(([64.0, 16.0, 128.0, 32.0], [0.11, 0.002, 0.9, 0.012], 500.0), "timings in no order of size")
 

@@ -35,6 +35,7 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("linear", 3)], 5, 2), "5 frames of 2 numbers, a linear layer")
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
     yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
+    yield Case(([("conv", 8, 1, 2), ("linear", 3)], 9, 4), "kernel 1, in two groups")
     alone = ["linear", "conv", "groups", "own channel", "attention", "silu", "add", "layer_norm"]
     chains = [rng.permutation([*alone, "linear", "attention"]) for _ in range(4)]
     for kinds in (*([kind] for kind in alone), *chains):
@@ -117,6 +118,7 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
         ("aten::add", 9, 100.0, 100.0),
     ]
     yield Case((small, {"aten::addmm": 3.0}), "600 us of 1000 three times as fast")
+    yield Case((small, {"aten::add": 2.0}), "100 us of 1000 twice as fast; addmm is no add")
     for what, factors in (
         ("nothing is faster", {}),
         ("the longest a little faster", {0: 1.2}),
@@ -230,8 +232,10 @@ def _calls(rng: np.random.Generator) -> Iterator[Case]:
     A, B = pair(rng, 3, 4, 2, decimals=2)
     A[1][2], B[2] = 0.0, [math.inf] * 2
     A[2][0], B[0] = math.inf, [0.0] * 2
-    yield Case((1.5, A, B, 2.0, -1.5), "0 * inf in the product is NaN, and so is inf * 0")
-    yield Case((1.5, A, B, 2.0, 0.0), "alpha is 0, but 0 * inf is NaN")
+    row, column = [1.5, 2.5], [[1.5], [2.5], [-0.5]]
+    for given in (1.5, row, [row], column, [row, [2.5, -0.5], [0.5, 1.5]]):
+        yield Case((given, A, B, 2.0, -1.5), "0 * inf in the product is NaN, and so is inf * 0")
+        yield Case((given, A, B, 2.0, 0.0), "alpha is 0, but 0 * inf is NaN")
     for form in forms:
         yield _call(rng, form, *sizes(rng, 5, 12), decimals=17)
 
@@ -328,7 +332,7 @@ CONV = Task(
     title="A convolution is a matrix",
     cases=_weights,
     reference=as_matrix,
-    rules=(Language(("numpy",)),),
+    rules=(Language(("numpy", "math")),),
     lookalikes={
         "The taps are turned round: tap 0 meets the earliest number of the window.": (
             lambda weight, T: as_matrix(weight[:, :, ::-1], T)

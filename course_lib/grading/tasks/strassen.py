@@ -627,10 +627,9 @@ def _machines(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((1.0, 20.0, 8, 18), "a slow product: Strassen's own time")
     for _ in range(6):
         gflops, gbps = round(float(rng.uniform(5, 400)), 3), round(float(rng.uniform(4, 300)), 3)
-        itemsize, sums = int(rng.choice([2, 4, 8])), int(rng.choice([12, 15, 18]))
-        yield Case(
-            (gflops, gbps, itemsize, sums), f"{gflops} GFLOP/s, {gbps} GB/s, {itemsize} bytes, {sums} sums"
-        )
+        itemsize, sums = int(rng.choice([1, 2, 4, 8, 16])), int(rng.integers(5, 40))
+        said = f"{gflops} GFLOP/s, {gbps} GB/s, numbers of {8 * itemsize} bits, {sums} sums"
+        yield Case((gflops, gbps, itemsize, sums), said)
 
 
 def _times(factor: float):
