@@ -596,7 +596,7 @@ class _Reading(TopOfText):
             self.refuse(call, f"where= for {name}", "it leaves numbers unwritten: write np.where instead")
         if not own and name not in ("dict", "Counter") and one.arg not in known:
             self.refuse(call, f"{one.arg}= for {name}")
-        if one.arg == "key" and not own:
+        if one.arg in ("key", "func") and not own:  # accumulate(costs, func=max)
             self._passed(one.value)
         else:
             self._visit(one.value)

@@ -69,7 +69,7 @@ NUMBER_TYPES = words("""
     complex64 complex128 csingle cdouble number integer floating inexact signedinteger unsignedinteger generic
 """)
 #: Values, which may be used without calling them.
-VALUES = NUMBER_TYPES | words("nan inf pi e tau newaxis euler_gamma mgrid ogrid s_ index_exp")
+VALUES = NUMBER_TYPES | words("bool nan inf pi e tau newaxis euler_gamma mgrid ogrid s_ index_exp")
 NUMPY = VALUES | words("""
     ndarray array asarray ascontiguousarray asfortranarray zeros ones empty full zeros_like
     ones_like empty_like full_like arange linspace logspace eye identity copy copyto meshgrid indices ndindex
@@ -171,6 +171,7 @@ INSTEAD_OF = {
     "c_": "write np.column_stack or np.hstack",
     **dict.fromkeys(("polynomial", "poly1d"), "write np.polyfit and np.polyval"),
     "hasattr": "ask isinstance",
+    "seterr": "write with np.errstate(…): around what it is about, or nothing, as warnings cost no points",
     "object": "write int64 or float64; whole numbers beyond those stay in a list, where Python adds them",
 }
 #: For annotations, wherever they are.
@@ -219,7 +220,9 @@ KEYWORDS = words("""
     weights minlength deg ddof ord full_matrices rcond decimals a_min a_max min max count maxlen repeat
     subscripts x y base byteorder signed fillvalue blocking timeout low high size replace p loc scale seed
     iterable func optimize full w cov reshape ndmin density method flush nan posinf
-    neginf assume_unique bias rowvar
+    neginf assume_unique bias rowvar rel_tol abs_tol lo hi last ndigits r exp mod maxsplit length shift
+    indices_or_sections source destination indices values v dims new_shape arrays condlist choicelist xp fp
+    left right period dx q kth invert increasing stable bitorder correction returned compute_uv hermitian
 """)
 #: Words that a library reads: types of numbers, layouts, ways to round or to pad.
 TEXTS = NUMBER_TYPES | words("""
