@@ -330,10 +330,28 @@ def test_computes_as_python_does(body):
             "x = [0]\n    next((0 for y in reversed(x)), helper(0))",
         ),
         *("x = 1e999 - 1e999", "for x in {2, 1}: pass", "s[helper(0)]: int"),
+        *(
+            "print(f'{s[0]:s}')",
+            "print(f'{None:5}')",
+            "print(f'{1:9999}')",
+            "print(f'{55296:c}')",
+            "print('\\ud800')",
+            "print('', sep=5)",
+            "print('', end=0)",
+            "return helper(lock.locked() or free.locked())",
+            "again.locked()",
+            "bounded.acquire(); bounded.release(); bounded.release()",
+        ),
+        *(
+            f"while 1:\n        try: helper(0)\n        finally: {leave}"
+            for leave in ("return", "break", "continue")
+        ),
     ],
 )
 def test_what_python_might_take_for_something_else_is_refused(line):
-    text = f"def helper(a):\n    return a\n\ndef work():\n    {line}"
+    makers = {"lock": "Lock", "free": "Semaphore", "again": "RLock", "bounded": "BoundedSemaphore"}
+    locks = "".join(f"{name} = {maker}()\n" for name, maker in makers.items())
+    text = f"{locks}\ndef helper(a):\n    return a\n\ndef work():\n    {line}"
     with suppress(NotUnderstood):
         assert not run_schedule(["work"], {"s": [0]}, source=text).ended
 
@@ -349,6 +367,25 @@ def test_equal_values_that_python_can_tell_apart_are_other_states(work, other):
     text = f"def work():\n    {work}\n\ndef other():\n    {other}"
     verdict = explore(["work", "other"], {"s": [0, 0]}, lambda final: final["s"][1] == 0, source=text)
     assert verdict.finding("wrong result") is not None
+
+
+def test_final_values_of_other_types_are_other_values():
+    text = "def work():\n    s[0] = True\n\ndef other():\n    s[0] = 1"
+    for names in (["work", "other"], ["other", "work"]):
+        verdict = explore(names, {"s": [0]}, lambda final: final["s"][0] is True, source=text)
+        assert verdict.finding("wrong result") is not None
+        assert sorted(str(final["s"]) for final in verdict.outcomes) == ["[1]", "[True]"]
+
+
+@looped(
+    "line",
+    [
+        "print(f'{s[0]:3d} of {s[0]!r:>8}', 'x', sep='', end=None, flush=True)",
+        "for i in s:\n        try: pass\n        finally:\n            for j in s: break",
+    ],
+)
+def test_a_format_that_fits_and_a_loop_within_finally_are_read(line):
+    assert run_schedule(["work"], {"s": [0]}, source=f"def work():\n    {line}").ended
 
 
 @looped(

@@ -180,7 +180,7 @@ def _verdict(program: ThreadProgram, search: Search) -> Verdict:
         kind = "ok"
         many = "every schedule" if schedules is None else f"all {schedules:,} schedules"
         sentence = f"Right in {many} of {len(program.start)} threads ({len(search.numbers):,} states)."
-    outcomes = tuple(map(program.heap.plain, search.final))
+    outcomes = tuple(program.heap.plain(cells) for cells, _ in search.final)
     return Verdict(
         kind,
         sentence,

@@ -8,6 +8,7 @@ append() to lists. Nothing of a text is ever run by Python: `running.py` goes th
 from __future__ import annotations
 
 import ast
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ LOCK_METHODS = ("acquire", "release", "locked")
 MODULES = ("threading", "time")
 #: Statements and expressions in the language that need no look of their own: their parts are looked at.
 PLAIN_PARTS = (
-    *(ast.Assign, ast.If, ast.Pass, ast.Global, ast.Return),
+    *(ast.Assign, ast.If, ast.Pass, ast.Global),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr, ast.Set, ast.Slice),
     *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
@@ -134,6 +135,7 @@ class _Reader:
         self.names = scope.heap.names
         self.depth = 0
         self.loops = 0  # around the present statement
+        self.around_finally: int | None = None  # so many of these loops are around the innermost `finally`
         self.line = node.lineno
         if node.decorator_list:
             self._refuse(node, "a decorator", "leave it out")
@@ -253,8 +255,19 @@ class _Reader:
     def _on_Break(self, node: ast.Break | ast.Continue) -> None:
         if not self.loops:
             self._refuse(node, "break or continue outside a loop", "take it away")
+        if self.loops == self.around_finally:
+            self._leaves_finally(node)
 
     _on_Continue = _on_Break
+
+    def _on_Return(self, node: ast.Return) -> None:
+        if self.around_finally is not None:
+            self._leaves_finally(node)
+        self._parts(ast.iter_child_nodes(node))
+
+    def _leaves_finally(self, node: ast.stmt) -> None:
+        what = f"a {type(node).__name__.lower()} that leaves `finally`"
+        self._refuse(node, what, "an exception would be lost there, so write it after the try")
 
     def _on_With(self, node: ast.With) -> None:
         for item in node.items:
@@ -266,7 +279,10 @@ class _Reader:
     def _on_Try(self, node: ast.Try) -> None:
         if node.handlers or node.orelse:
             self._refuse(node, "except", "try … finally is read, exceptions end the check")
-        self._parts([*node.body, *node.finalbody])
+        self._parts(node.body)
+        before, self.around_finally = self.around_finally, self.loops
+        self._parts(node.finalbody)
+        self.around_finally = before
 
     # -- expressions ----------------------------------------------------------------------------------------
 
@@ -276,6 +292,8 @@ class _Reader:
     def _on_Constant(self, node: ast.Constant) -> None:
         if not isinstance(node.value, int | float | str | None):
             self._refuse(node, f"the constant {node.value!r}", "use numbers, texts, True, False, None")
+        if isinstance(node.value, str) and not printable(node.value):
+            self._refuse(node, f"the text {node.value!r}", "no such letter can be printed")
 
     def _on_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -346,12 +364,11 @@ class _Reader:
         self._refuse(node, "an f-string that is not printed", "compare and keep plain values")
 
     def _printed(self, node: ast.expr) -> None:
-        if isinstance(node, ast.JoinedStr):  # what its text would be is not worked out
-            inside = [part for part in node.values if isinstance(part, ast.FormattedValue)]
-            for part in inside:
-                if part.format_spec and not all(isinstance(n, ast.Constant) for n in part.format_spec.values):
-                    self._refuse(node, "a format that is worked out", "leave it out")
-            self._parts(part.value for part in inside)
+        if isinstance(node, ast.JoinedStr):  # what its text would be is nobody's business, but it may fail
+            for part in node.values:
+                if isinstance(part, ast.FormattedValue) and format_of(part) is None:
+                    self._refuse(node, "a format that is worked out, or very wide", "leave it out")
+                self._part(part.value if isinstance(part, ast.FormattedValue) else part)
         else:
             self._part(node)
 
@@ -364,9 +381,9 @@ class _Reader:
         name = node.func.id
         is_own = name in self.scope.functions
         has_star = any(isinstance(argument, ast.Starred) for argument in node.args)
-        spaced = name == "print" and all(isinstance(one.value, ast.Constant) for one in node.keywords)
+        spaced = name == "print" and all(map(_spaces, node.keywords))
         named = all(one.arg and (is_own or one.arg == KEYWORDS.get(name)) for one in node.keywords)
-        if has_star or not (named or spaced):  # sep and end of print change nothing here
+        if has_star or not (named or spaced):
             self._refuse(node, "a call with these keywords or a star", "pass the arguments by position")
         if name in self.function.variables:
             self._refuse(node, f"a call of the variable {name}", "call functions by their names")
@@ -414,6 +431,28 @@ class _Reader:
 def is_sleep(called: ast.Attribute) -> bool:
     """Whether this is time.sleep, which means nothing: any thread may be late at any place."""
     return isinstance(called.value, ast.Name) and (called.value.id, called.attr) == ("time", "sleep")
+
+
+def printable(text: str) -> bool:
+    """Whether print takes a text: half of a pair of surrogates it does not."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def format_of(part: ast.FormattedValue) -> str | None:
+    """Return what follows the colon in {…:…}; None if it is worked out, or asks for 1000 letters or more."""
+    parts = part.format_spec.values if part.format_spec else []
+    if not all(isinstance(one, ast.Constant) for one in parts):
+        return None
+    text = "".join(one.value for one in parts)
+    return None if re.search(r"\d{4}", text) else text
+
+
+def _spaces(keyword: ast.keyword) -> bool:
+    """Whether this is a sep, an end or a flush that print takes: they change nothing here."""
+    if not isinstance(keyword.value, ast.Constant):
+        return False
+    spaces = keyword.arg in ("sep", "end") and isinstance(keyword.value.value, str | None)
+    return spaces or (keyword.arg == "flush" and isinstance(keyword.value.value, bool))
 
 
 def _what_it_is(node: ast.AST) -> str:

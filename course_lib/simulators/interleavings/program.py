@@ -25,7 +25,12 @@ from course_lib.simulators.interleavings.thread_states import ThreadStates
 MOST_THREADS = 6
 Thread = Callable | str | tuple
 #: How a text may make locks at its top level: `lock = Lock()`, `threading.Lock()`.
-MAKERS = {"Lock": Lock, "RLock": RLock, "Semaphore": Semaphore, "BoundedSemaphore": Semaphore}
+MAKERS = {
+    "Lock": Lock,
+    "RLock": RLock,
+    "Semaphore": Semaphore,
+    "BoundedSemaphore": lambda value=1: Semaphore(value, most=value),
+}
 PLAIN = int | float | str | None
 
 
@@ -80,8 +85,9 @@ class ThreadProgram:
             return (*cells[:target], value, *cells[target + 1 :]), locks, None
         lock, before = self.heap.lock_kinds[target], locks[target]
         if kind == "locked":
-            return cells, locks, not before if lock == "semaphore" else before[0] != -1
-        after = released(lock, before, thread) if kind == "release" else taken(lock, before, thread)
+            return cells, locks, before[0] != -1
+        most = self.heap.lock_limits[target]
+        after = released(lock, before, thread, most) if kind == "release" else taken(lock, before, thread)
         if after is None:
             return (cells, locks, False) if kind == "try" else None
         result = None if kind == "release" else True
@@ -234,7 +240,7 @@ def _literal(node: ast.expr, depth: int) -> Any:
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
         values = [_literal(one, depth + 1) for one in [*node.args, *(word.value for word in node.keywords)]]
         if name in MAKERS and all(isinstance(one, int) for one in values) and len(values) <= 1:
-            return MAKERS[name](*(values if MAKERS[name] is Semaphore else ()))
+            return MAKERS[name](*(values if name.endswith("Semaphore") else ()))
     if isinstance(node, ast.ListComp) and len(node.generators) == 1:
         counted = node.generators[0].iter
         is_range = isinstance(counted, ast.Call) and getattr(counted.func, "id", "") == "range"

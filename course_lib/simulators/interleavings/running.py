@@ -22,7 +22,9 @@ from course_lib.simulators.interleavings.language import (
     Function,
     Kept,
     TextScope,
+    format_of,
     is_sleep,
+    printable,
     waits,
     walked,
 )
@@ -49,6 +51,7 @@ from course_lib.simulators.interleavings.values import (
 )
 
 DEEPEST_CALL = 16
+CONVERTED = {ord("r"): repr, ord("s"): str, ord("a"): ascii}  # {value!r}
 MOST_LOCAL = 5_000  # parts of the text without a visible step
 
 Pending = tuple[str, Any, Any, int]  # kind, cell or lock, value, line
@@ -353,9 +356,8 @@ class Running:
     def _on_Try(self, node: ast.Try) -> Steps:
         leaving = yield from self._block(node.body)
         self.stack.append(leaving)
-        instead = yield from self._block(node.finalbody)
-        leaving = self.stack.pop()
-        return instead or leaving
+        yield from self._block(node.finalbody)  # nothing leaves it
+        return self.stack.pop()
 
     def _on_Assert(self, node: ast.Assert) -> Steps:
         if not truth((yield from self._value(node.test)), self.heap):
@@ -507,7 +509,10 @@ class Running:
     def _of_JoinedStr(self, node: ast.JoinedStr) -> Steps:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
-                yield from self._value(part.value)
+                value = yield from self._value(part.value)
+                converted = CONVERTED.get(part.conversion, lambda value: value)(value)
+                if not printable(format(converted, format_of(part))):
+                    raise CannotDo("prints a letter that cannot be printed")
         return ""
 
     def _of_Call(self, node: ast.Call) -> Steps:
@@ -559,5 +564,9 @@ class Running:
             yield from self._values(node.args)
             return None
         lock = lock_of((yield from self._value(called.value)))
+        if called.attr == "locked" and self.heap.lock_kinds[lock] != "lock":
+            raise CannotDo(
+                f"asks whether {self.heap.lock_paths[lock]} is held, but only a Lock has locked() in Python"
+            )
         kind = "try" if called.attr == "acquire" and not waits(node) else called.attr
         return (yield from self._visible(node, kind, lock))

@@ -78,7 +78,7 @@ class Search:
         self.numbers: dict[tuple, int] = {}
         self.parent: list[tuple[int, int]] = []  # state -> (state before, thread that moved)
         self.edges: dict[int, tuple[int, ...]] = {}
-        self.final: dict[tuple, int] = {}  # final cells -> a state
+        self.final: dict[tuple, int] = {}  # final cells and their types: 1 == True -> a state
         #: kind -> sentence, state, threads that move then
         self.found: dict[str, tuple[str, int, tuple[int, ...]]] = {}
         self.stopped = ""
@@ -147,7 +147,7 @@ class Search:
         self.edges[number] = tuple(followers)
         kinds = {kind for kind, *_ in pending}
         if kinds == {"end"}:
-            self._judge_end(cells, locks, number)
+            self._judge_end(cells, locks, kinds_of_cells, number)
         elif not followers and kinds <= {"end", "acquire"}:
             blocked = tuple(thread for thread, step in enumerate(pending) if step[0] == "acquire")
             self._note("deadlock", waiting(self.program, locks, pending), number, blocked)
@@ -171,12 +171,12 @@ class Search:
                 order = (b, a) if first[0] == "write" else (a, b)  # the read first: it misses the write
                 self._note("race", said, number, order)
 
-    def _judge_end(self, cells: tuple, locks: tuple, number: int) -> None:
+    def _judge_end(self, cells: tuple, locks: tuple, types: tuple, number: int) -> None:
         for name, state in zip(self.program.heap.lock_paths, locks, strict=True):
             if (holder := holder_of(state)) is not None:
                 self._note("lock error", f"Thread {holder} ends and still holds {name}.", number)
-        if cells not in self.final:
-            self.final[cells] = number
+        if (cells, types) not in self.final:
+            self.final[cells, types] = number
             fault = self.judge(cells)
             if fault:
                 self._note("wrong result", f"In some schedule {fault.rstrip('.')}.", number)

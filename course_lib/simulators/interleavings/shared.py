@@ -42,6 +42,7 @@ class Semaphore:
     """A counting semaphore to be shared in `explore`: `value` threads may hold it at a time."""
 
     value: int = 1
+    most: int = 1000  # who gives back more is at fault: for a BoundedSemaphore what it began with
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Heap:
         self.cell_paths: list[str] = []
         self.lock_paths: list[str] = []
         self.lock_kinds: list[str] = []  # "lock", "rlock" or "semaphore"
+        self.lock_limits: list[int] = []  # the highest count; of a mutex 1
         self._cells: list[Any] = []
         self._locks: list[Any] = []
         self._seen: dict[int, Any] = {}
@@ -105,6 +107,7 @@ class Heap:
         self._alive.append(value)
         self.lock_paths.append(path)
         self.lock_kinds.append(type(lock).__name__.lower())
+        self.lock_limits.append(lock.most if isinstance(lock, Semaphore) else 1)
         self._locks.append(lock.value if isinstance(lock, Semaphore) else (-1, 0))
         self._seen[id(value)] = LockRef(len(self._locks) - 1)
         return self._seen[id(value)]
@@ -178,7 +181,8 @@ def _lock_of(value: Any) -> Lock | RLock | Semaphore | None:
         count = value.value if isinstance(value, Semaphore) else value._value
         if not is_whole(count) or count < 0:
             raise ValueError(f"A semaphore begins at {count!r}, but it must be a whole number of at least 0.")
-        return Semaphore(count)
+        most = value.most if isinstance(value, Semaphore) else getattr(value, "_initial_value", 1000)
+        return Semaphore(count, most)
     if isinstance(value, type(threading.Lock())):
         return Lock()
     return RLock() if isinstance(value, type(threading.RLock())) else None
@@ -194,10 +198,10 @@ def taken(kind: str, state: Any, thread: int) -> Any:
     return (thread, 1) if holder == -1 else None
 
 
-def released(kind: str, state: Any, thread: int) -> Any:
+def released(kind: str, state: Any, thread: int, most: int) -> Any:
     """Return a lock's state after the thread releases it, None if it must not."""
     if kind == "semaphore":
-        return state + 1 if state < 1000 else None
+        return state + 1 if state < most else None
     holder, depth = state
     if holder != thread:
         return None
