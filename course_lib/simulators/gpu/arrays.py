@@ -129,6 +129,11 @@ class LocalArray:
         self.known = np.zeros(self.elements.shape, np.bool_)
         self.complete: set[int] = set()  # rows that all lanes have written
 
+    def forget(self, m: Mask) -> None:
+        """Take the elements of some lanes for not written yet."""
+        self.known[: self.used] &= ~m.lanes
+        self.complete.clear()
+
     def rows_of(self, number: Any) -> Any:
         """Return the row of an element, or of several."""
         rows = self.rows[number]

@@ -383,9 +383,9 @@ class Expressions:
         dtype = dtype_of(self.static(given["dtype"]))
         element = f"L.dtype_of({self.expression(given['dtype'])})" if dtype is None else self.constant(dtype)
         place = self.constant((self.source.function, node.lineno, node.col_offset))  # one for all calls
-        method = "shared_array" if path == "shared.array" else "local_array"
+        method = "shared_array(" if path == "shared.array" else "local_array(m, "
         shape = f"L.shape_of({self.expression(given['shape'])})"
-        return f"L.{method}({place}, {name!r}, {shape}, {element})"
+        return f"L.{method}{place}, {name!r}, {shape}, {element})"
 
     def device_call(self, node: ast.Call, target: Any) -> str:
         source = Source(target)

@@ -101,6 +101,7 @@ class LaneMachine(Addressed):
 
     def shared_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
         """Return the block's array of shared memory declared at a place in the source."""
+        place = place, shape, dtype  # a device function may get them as arguments
         if place not in self.shared:
             size = math.prod(map(int, shape))
             if size == 0:
@@ -145,9 +146,14 @@ class LaneMachine(Addressed):
         size = storage.memory.nbytes // self.slots // dtype.itemsize
         return DeviceArray(storage, name, dtype, shape, tuple(strides), block_size=size)
 
-    def local_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> LocalArray:
-        """Return the threads' own array declared at a place in the source."""
-        if place not in self.locals:
+    def local_array(
+        self, m: Mask, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype
+    ) -> LocalArray:
+        """Return the threads' own array declared at a place in the source; it keeps nothing of before."""
+        place = place, shape, dtype
+        if place in self.locals:
+            self.locals[place].forget(m)
+        else:
             size = math.prod(map(int, shape)) * dtype.itemsize
             if not 0 <= size <= MOST_LOCAL_BYTES:
                 self.refuse(

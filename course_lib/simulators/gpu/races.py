@@ -23,6 +23,9 @@ CROWD = (
 )
 SITE_BITS, OWNER = 16, 28  # of a visit: its site, then what atomics do, from here on its thread
 MIXED = 1 << (OWNER - 1)  # since the last barrier, some of its warp that it has met did another atomic
+#: Of the last writer: since the last barrier, or since its last syncwarp, something else stood there, which
+#: those that store the same may meet.
+CHANGED, CHANGED_NOW = MIXED, 1 << SITE_BITS
 UPDATES = MIXED - (1 << SITE_BITS)
 SYNCWARPS = (1 << 32) - 1  # of a time, the bits that grow with syncwarps
 #: what `check` reports: conflicts, and of the first one (of two warps, if there is such a pair) lane, other
@@ -150,7 +153,8 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
         if kind != LOAD and not is_same:
             other = _visitor(row, ALIKE, thread, time, known, block_lanes)
         if _unordered(row[WRITER], row[WRITER + 1], thread, time, known, block_lanes):
-            if is_same:
+            own_warp = ((row[WRITER] >> OWNER) - 1) // WARP == thread // WARP
+            if is_same and not row[WRITER] & (CHANGED_NOW if own_warp else CHANGED):
                 if found[4] == 0:
                     found[5], found[6] = lane, (row[WRITER] >> OWNER) - 1
                     found[7] = row[WRITER] & ((1 << SITE_BITS) - 1)
@@ -183,6 +187,13 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
             if not is_same:
                 row[ALIKE:READERS] = 0
             _remember(row, ALIKE, packed, thread, time, known, block_lanes)
+            writer = (row[WRITER] >> OWNER) - 1
+            if row[WRITER] and writer // block_lanes == thread // block_lanes:
+                changed = row[WRITER] & (CHANGED | CHANGED_NOW) if is_same else CHANGED | CHANGED_NOW
+                if row[WRITER + 1] >> 32 == time >> 32:
+                    packed |= changed & CHANGED
+                if row[WRITER + 1] == time and writer // WARP == thread // WARP:
+                    packed |= changed & CHANGED_NOW
             row[WRITER], row[WRITER + 1], row[WRITER + 2] = packed, time, np.int64(values[lane * step])
         elif kind == LOAD:
             _remember(row, READERS, packed, thread, time, known, block_lanes)

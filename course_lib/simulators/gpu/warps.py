@@ -158,7 +158,7 @@ def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> 
 
 def syncwarp(machine: LaneMachine, m: Mask, mask: Value = EVERY_LANE) -> None:
     """Order the accesses of those lanes of a warp that come here with the same mask, which names them."""
-    _check_own(machine, m, mask)
+    _meet(machine, m, mask)
     machine.syncwarp(m, mask)
 
 
