@@ -28,8 +28,14 @@ class _Ended:
 def alone(function: Callable, calls: Iterator[tuple]) -> list:
     """Return what the function gives for each of the arguments, which are asked for one by one.
 
-    Raises what the function raises.
+    Raises what the function raises. A StopIteration would only end the loop in C: it is missed by its result.
     """
+    asked = []  # True for each call
+
+    def noted(args: tuple) -> tuple:
+        asked.append(True)
+        return args
+
     results: list[Any] = []
     raised: list[BaseException] = []
     lock = _thread.allocate_lock()
@@ -42,7 +48,7 @@ def alone(function: Callable, calls: Iterator[tuple]) -> list:
 
     sys.unraisablehook = told
     # nothing but C from here to the function: the list takes what the calls give, and then a mark
-    given = compress(chain(starmap(function, calls), (_RETURNED,)), repeat(_Ended(lock)))
+    given = compress(chain(starmap(function, map(noted, calls)), (_RETURNED,)), repeat(_Ended(lock)))
     try:
         _thread.start_new_thread(contextvars.copy_context().run, (results.extend, given))
         del given
@@ -53,4 +59,6 @@ def alone(function: Callable, calls: Iterator[tuple]) -> list:
         raise raised[0]
     if not results or results[-1] is not _RETURNED:
         raise SystemExit("it asked Python to end")  # of which a thread tells no more
+    if len(results) <= len(asked):
+        raise StopIteration("next found nothing that is left: give it a second argument")
     return results[:-1]

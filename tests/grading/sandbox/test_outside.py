@@ -187,6 +187,7 @@ ENDING = (
     ("import ctypes\ndef f():\n    ctypes.string_at(0)\n", "Stopped"),
     ("import sys\ndef f():\n    sys.exit(0)\n", "SystemExit"),
     ("def f():\n    raise KeyboardInterrupt\n", "Stopped"),
+    ("def f():\n    return next(iter([]))\n", "StopIteration"),  # as in a notebook
     ("def f():\n    a = []\n    for _ in range(10**5): a = [a]\n    return a\n", None),
     ("def f():\n    return bytearray(300 * 10**6)[:1] and [0.5] * (40 * 10**6)\n", None),
 )
