@@ -228,7 +228,7 @@ def _are_tasks(tasks: Any) -> bool:
     return type(tasks) is list and all(
         type(one) in (tuple, list)
         and len(one) == 2
-        and type(one[0]) is str
+        and isinstance(one[0], str)
         and (is_number(one[1]) and one[1] % 1 == 0)
         for one in tasks
     )
