@@ -493,6 +493,7 @@ def _inputs_of_edge(rng: np.random.Generator) -> Iterator[Case]:
     yield from all_inputs(rng)
     for M in (4, 8):
         yield Case(pair(rng, M, 5, 7), f"float64, {M} rows: whole tiles and no rest", guard=True)
+    yield Case(pair(rng, 7, 5, 6), "float64, a tile and three rows left over", guard=True)
     yield Case(zero_meets_inf(rng, 9), "0 meets inf in every row, from either side: NaN", guard=True)
     yield Case(pair(rng, 5, 3, 0), "float64, a tile and a row left over, but no columns", guard=True)
 
@@ -547,6 +548,7 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
         yield case(rng, M, K, N, left)
     for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11), (7, 307, 1003)):
         yield case(rng, M, K, N, "large, and nothing is a multiple of four")
+    yield case(rng, 517, 515, 518, "larger still, and nothing is a multiple of four", "float32")
     yield Case(_zero_and_inf(rng), "0 and inf at each of four k, in each of four rows", guard=True)
     B = matrix(rng, 8, 6)
     B[7, 1], B[0, 4] = np.inf, np.nan
