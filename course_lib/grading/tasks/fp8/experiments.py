@@ -169,6 +169,16 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         said = f"A's scales of the row {further} further, of {M}"
         yield from _case(rng, said, M=M, K=256, row_late=further)
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
+    # with 128 ... 256 columns alone, B's scales could take their number of rows from that of K's blocks
+    for late in (16, -16):
+        early = "early" if late < 0 else "late"
+        said = f"B's scales change 16 columns {early}, twice"
+        yield from _case(rng, said, K=256, N=int(rng.integers(270, 380)), late=late)
+    # whoever looks only at what is large in its row sees nothing there, if the later columns are larger
+    yield from _case(rng, "B's scales change 16 columns early, of many", K=384, N=250, late=-16)
+    yield from _case(rng, "a kernel that is right, many columns", K=256, N=int(rng.integers(270, 380)))
+    yield from _case(rng, "a kernel that is right, few columns", N=int(rng.integers(60, 128)))
+    yield from _case(rng, "A's scales of the next block of K", N=int(rng.integers(60, 128)), a_late=1)
 
 
 def _case(
@@ -179,9 +189,10 @@ def _case(
     first: int = 0,
     spoilt: int | None = None,
     small: int | None = None,
+    N: int = 0,
     **late: int,
 ) -> Iterator[Case]:
-    M, N = M or int(rng.integers(10, 16)), int(rng.integers(150, 200))
+    M, N = M or int(rng.integers(10, 16)), N or int(rng.integers(150, 200))
     K = K or int(rng.choice([256, 300, 384]))  # the assignment says two or three blocks
     blocks = -(-K // 128)
     a, b = (100 * rng.standard_normal((rows, K)) for rows in (M, N))

@@ -131,6 +131,7 @@ def _numbers(rng: np.random.Generator) -> Iterator[Case]:
         (2.0**-9, "the smallest number"),
         (2.0**-10, "half the smallest number: a tie"),
         (1.001 * 2.0**-10, "a little more than half the smallest number"),
+        (math.nextafter(2.0**-10, 0), "just below half the smallest number"),  # half a step more is 1.0
         (5e-324, "the smallest number of float64"),
         (-5e-324, "the same with a minus, which its zero keeps"),
         (7.5 * 2.0**-9, "between the largest subnormal and the smallest normal number: a tie"),
