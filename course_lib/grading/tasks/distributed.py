@@ -266,6 +266,8 @@ def _machine_rooms(rng: np.random.Generator) -> Iterator[Case]:
     for places, racks in ((8, 2), (16, 4), (48, 6)):
         where = rng.choice(2000, racks, replace=False)[rng.integers(0, racks, places)].tolist()
         yield Case((where,), f"{places} places in {racks} racks, as they were free")
+    far = [126_000 * n + 7 for n in (2, 0, 1, 2, 1, 0, 0, 2, 1)]  # alike but for their first digits
+    yield Case((far,), "three racks with numbers of six digits")
 
 
 ORDER = Task(
@@ -329,6 +331,7 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
         (1000.0, 95.2, 1.0e6, 100, 10.0, "between one and two tiles, a little nearer to one"),
         (1000.0, 29.5, 1.0e7, 100, 120.0, "between two and three tiles, a little nearer to two"),
         (1000.0, 59.9, 1.0e7, 100, 60.0, "between three and four tiles"),
+        (0.125, 30.0, 3.0e7, 8, 90.0, "very short tiles: many thousands of them"),
     ):
         yield Case((tile_s, write_s, mtbf_s, ranks, restart_s), what)
     drawn = 0
@@ -463,10 +466,15 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((_checked(rng, M, N, at, wrong),), f"a product of {M} x {N}, an exponent was hit")
     yield Case((_checked(rng, 4, 3, (2, 3), 2.0**300),), "2^300 as a checksum of a row")
     yield Case((_checked(rng, 4, 3, (4, 3), -1e300),), "-1e300 in the corner")
+    yield Case((_checked(rng, 4, 4, (0, 1), -math.inf),), "the exponent was hit: -inf")
     for at, wrong in (((2, 1), 2.0**29), ((0, 2), -3e8)):
         yield Case(
             (_checked(rng, 4, 4, at, wrong),), f"{wrong:.0e} too much: no nine digits are left beside it"
         )
+    for wrong in (9e7, -8e7, 7e7, -9.9e7, 8.5e7, -7.5e7):
+        small = _checked(rng, 4, 4, None, 0.0) / 100
+        small[2, 1] += wrong
+        yield Case((small,), f"{wrong:.1e} too much beside numbers of less than 1: few digits are left")
 
 
 ABFT = Task(

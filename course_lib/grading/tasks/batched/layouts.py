@@ -110,6 +110,9 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
         ((H * M * N, -M * N, N, 1), "heads from the last to the first"),
     ):
         yield from _view((B, H, M, N), strides, *labels)
+    for (rows, columns), row in (((3, 7), 5), ((7, 3), 2)):
+        view = (B, H, rows, columns), (H * rows * columns, rows * columns, row, 1)
+        yield from _view(*view, "rows that overlap by more", "columns that overlap by more")
     for pad in sizes(rng, 1, 30, count=2):
         row = N + pad
         label = f"rows padded by {pad}"
@@ -333,6 +336,11 @@ def _signals(rng: np.random.Generator) -> Iterator[Case]:
     yield _folded(x, 3, 2, 2, 2, "x is a transposed view")
     x = rng.uniform(0.5, 2.0, (3, 18))[:, ::2]
     yield _folded(x, 3, 2, 1, 2, "x is every second frame of a longer signal")
+    # Who copies x only where there is something to pad works on these two themselves.
+    x = rng.uniform(0.5, 2.0, (9, 3)).astype(np.float32).T
+    yield _folded(x, 3, 2, 0, 1, "x is a transposed view, and nothing is padded")
+    x = rng.uniform(0.5, 2.0, (2, 20))[:, ::2]
+    yield _folded(x, 2, 1, 0, 3, "x is every second frame of a longer signal, and nothing is padded")
 
 
 def _folded(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int, said: str) -> Case:

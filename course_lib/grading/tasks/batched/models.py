@@ -53,6 +53,7 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((noise + np.where(there, 13_000.0, -13_000.0), 5), "13000 once in each row, -13000 elsewhere")
     heights = np.array([[13_000.0], [-13_000.0], [0.0], [-13_000.0], [13_000.0]])
     yield Case((noise + heights, 5), "rows near 13000, near -13000 and near 0 in one matrix")
+    yield Case((noise + heights.T, 5), "two scores near 13000 in each row, far above the others")
     padding = _scores(rng, 7, 1.0)
     padding[:, 5:] = 3000.0
     yield Case((padding, 5), "large numbers in the padding: they must not count")
@@ -218,6 +219,9 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((long, 50.0, 10.0), "a long op at 1.3 times its roofline gains more than a short one at 6")
     caller = [("forward", 3, 900.0, 5000.0, 0.0, 0.0), ("addmm", 12, 4100.0, 4100.0, 2e8, 4e5)]
     yield Case((caller, 50.0, 10.0), "a parent that spends little of its time itself is the op to take")
+    brief = [("addmm", 10, 50_000.0, 50_000.0, 2.49e9, 4e5), ("silu", 9, 1500.0, 1900.0, 4e5, 3e6)]
+    brief.append(("copy_", 9, 400.0, 400.0, 0.0, 3.9e6))
+    yield Case((brief, 50.0, 10.0), "an op of 3 % of the time is the one to take, and calls another itself")
     yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
 
