@@ -613,6 +613,8 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
         ((8, 8, 12, 64, 2.0, 80.0, 1.0, 0.0, 0.0), "a network that costs nothing: equally short steps"),
         ((2, 1, 4, 8, 4.0, 80.0, 1.0, 0.5, 0.25), "two GPUs: data and pipeline are equally short"),
         ((2, 2, 4, 8, 4.0, 80.0, 1.0, 0.03125, 1.25), "two GPUs: tensor and pipeline are equally short"),
+        ((4, 2, 4, 4, 4.0, 80.0, 1.0, 0.109375, 0.3125), "four stages, or two copies in two: equally short"),
+        ((6, 2, 9, 12, 3.0, 80.0, 2.0, 0.002, 0.01), "a fast network for six GPUs"),
     ):
         yield Case(args, f"{args[0]} GPUs: {what}")
     drawn = 0
