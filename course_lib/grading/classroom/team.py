@@ -59,8 +59,11 @@ def local(jobs: Iterable[SubmissionJob], workers: int, work: Work = judged) -> I
     try:
         yield from _as_done(pool, iter(jobs), workers * AHEAD, functools.partial(hands.judged, work))
     finally:
-        hands.close()
-        pool.shutdown(cancel_futures=True)
+        try:
+            hands.close()
+        finally:  # once more if a second Ctrl-C came in between: Python's own end waits for the pool
+            hands.close()
+            pool.shutdown(cancel_futures=True)
 
 
 def apart(job: SubmissionJob, work: Work = judged) -> Verdict:
@@ -143,7 +146,7 @@ class _Hands:
         self._lock = threading.Lock()
         self._all: list[_Hand] = []
         self._closed = False
-        atexit.register(self.close)  # if nobody does, or a second Ctrl-C comes in between
+        atexit.register(self.close)  # if nobody does: those of nbgrader and of a cluster's worker
 
     def judged(self, work: Work, job: SubmissionJob) -> Verdict:
         """Return the verdict, whatever becomes of the hand."""

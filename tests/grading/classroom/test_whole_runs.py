@@ -318,6 +318,23 @@ def test_a_run_ends_at_once_and_leaves_no_process_behind(course, tmp_path, end):
         assert "the same command goes on from here. Not judged yet: student0, student1" in said
 
 
+def test_a_second_ctrl_c_while_hands_are_ended_ends_them_all_the_same(monkeypatch):
+    kill, asked = team._Hand.kill, []
+
+    def interrupted(hand):
+        asked.append(hand)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        kill(hand)
+
+    monkeypatch.setattr(team._Hand, "kill", interrupted)
+    verdicts = team.local([0, 30], 1, time.sleep)
+    assert next(verdicts) is None
+    with pytest.raises(KeyboardInterrupt):
+        verdicts.close()
+    assert asked[0]._process.poll() is not None
+
+
 def _is_in_its_loop(process) -> bool:
     """Whether an answer has computed for longer than it takes to start: no end of its wire ends it then."""
     import psutil
