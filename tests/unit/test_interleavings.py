@@ -335,6 +335,12 @@ def test_computes_as_python_does(body):
             "print(f'{None:5}')",
             "print(f'{1:9999}')",
             "print(f'{55296:c}')",
+            "sleep(0)",  # imported by nobody
+            "abs(1)",
+            "enumerate = s\n    for x in enumerate(s): pass",
+            "import time; time.sleep(-1)",
+            "import time; time.sleep('')",
+            "import time; time.sleep()",
             "print('\\ud800')",
             "print('', sep=5)",
             "print('', end=0)",
@@ -351,7 +357,7 @@ def test_computes_as_python_does(body):
 def test_what_python_might_take_for_something_else_is_refused(line):
     makers = {"lock": "Lock", "free": "Semaphore", "again": "RLock", "bounded": "BoundedSemaphore"}
     locks = "".join(f"{name} = {maker}()\n" for name, maker in makers.items())
-    text = f"{locks}\ndef helper(a):\n    return a\n\ndef work():\n    {line}"
+    text = f"abs = 5\n{locks}\ndef helper(a):\n    return a\n\ndef work():\n    {line}"
     with suppress(NotUnderstood):
         assert not run_schedule(["work"], {"s": [0]}, source=text).ended
 
@@ -381,10 +387,11 @@ def test_final_values_of_other_types_are_other_values():
     "line",
     [
         "print(f'{s[0]:3d} of {s[0]!r:>8}', 'x', sep='', end=None, flush=True)",
+        "import time; time.sleep(s[0] + 0.01)",
         "for i in s:\n        try: pass\n        finally:\n            for j in s: break",
     ],
 )
-def test_a_format_that_fits_and_a_loop_within_finally_are_read(line):
+def test_what_python_takes_and_a_loop_within_finally_are_read(line):
     assert run_schedule(["work"], {"s": [0]}, source=f"def work():\n    {line}").ended
 
 

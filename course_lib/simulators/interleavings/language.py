@@ -241,7 +241,8 @@ class _Reader:
 
     def _on_For(self, node: ast.For) -> None:
         way, parts = walked(node.iter)
-        if way and (way in self.scope.functions or node.iter.keywords or len(parts) > 1):
+        is_other = way in self.scope.functions or self._is_variable(way)
+        if way and (is_other or node.iter.keywords or len(parts) > 1):
             self._refuse(node, f"another call of {way} than Python's", f"write {way}(a list)")
         self._parts([*parts, node.target])
         self._loop(node)
@@ -303,13 +304,16 @@ class _Reader:
 
     def _known(self, node: ast.Name) -> None:
         name = node.id
-        if name in self.function.variables or name in self.names or name in self.scope.constants:
+        if self._is_variable(name):
             return
         if name in self.scope.functions or name in COMPUTE:
             self._refuse(node, f"the function {name} without a call", f"call it: {name}(…)")
         self._refuse(
             node, f"the name {name}", "it is neither given a value here nor among the shared variables"
         )
+
+    def _is_variable(self, name: str) -> bool:
+        return name in self.function.variables or name in self.names or name in self.scope.constants
 
     def _on_Tuple(self, node: ast.Tuple | ast.List) -> None:
         for element in node.elts:
@@ -385,11 +389,12 @@ class _Reader:
         named = all(one.arg and (is_own or one.arg == KEYWORDS.get(name)) for one in node.keywords)
         if has_star or not (named or spaced):
             self._refuse(node, "a call with these keywords or a star", "pass the arguments by position")
-        if name in self.function.variables:
+        if self._is_variable(name) and (name in self.function.variables or not is_own):
             self._refuse(node, f"a call of the variable {name}", "call functions by their names")
-        if name not in {"print", "sleep", *COMPUTE, *self.scope.functions}:
+        if name not in {"print", *COMPUTE, *self.scope.functions}:
             lazy = name in ("reversed", "enumerate")
-            known = "write list(…) around it" if lazy else f"known are {', '.join(sorted(COMPUTE))}"
+            others = f"known are {', '.join(sorted(COMPUTE))}, print and time.sleep"
+            known = "write list(…) around it" if lazy else others
             self._refuse(node, f"a call of {name}", known)
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         takes = len(node.args) == 1 or (node.args and name in ("next", "sum"))
@@ -405,6 +410,8 @@ class _Reader:
 
     def _method(self, node: ast.Call, called: ast.Attribute) -> None:
         if is_sleep(called):
+            if len(node.args) != 1 or node.keywords:
+                self._refuse(node, "another time.sleep() than Python's", "give it the seconds")
             self._parts(node.args)
             return
         if called.attr in ("append", "index"):

@@ -51,6 +51,7 @@ from course_lib.simulators.interleavings.values import (
 )
 
 DEEPEST_CALL = 16
+LONGEST_SLEEP_S = 1000
 CONVERTED = {ord("r"): repr, ord("s"): str, ord("a"): ascii}  # {value!r}
 MOST_LOCAL = 5_000  # parts of the text without a visible step
 
@@ -527,7 +528,7 @@ class Running:
         else:
             values = yield from self._values(arguments)
         if function is None:
-            return None if name in ("print", "sleep") else self._computed(node, name, values)
+            return None if name == "print" else self._computed(node, name, values)
         if len(self.frames) >= DEEPEST_CALL:
             raise CannotDo(f"calls functions from functions more than {DEEPEST_CALL} deep")
         line = self.line
@@ -561,7 +562,9 @@ class Running:
 
     def _use_lock(self, node: ast.Call, called: ast.Attribute) -> Steps:
         if is_sleep(called):
-            yield from self._values(node.args)
+            seconds = number((yield from self._value(node.args[0])))
+            if not 0 <= seconds <= LONGEST_SLEEP_S:
+                raise CannotDo(f"sleeps for {say(seconds)} seconds")
             return None
         lock = lock_of((yield from self._value(called.value)))
         if called.attr == "locked" and self.heap.lock_kinds[lock] != "lock":
