@@ -72,6 +72,7 @@ from course_lib.grading.vocabulary import (
     UNWRITTEN,
     USUAL,
     VALUES,
+    VALUES_OF,
     WHOLE_ARRAY,
     WHOLE_METHODS,
     WIRE_DATA,
@@ -538,7 +539,8 @@ class _Reading(TopOfText):
             self._argument(node, name, one, place, own)
         for one in node.keywords:
             self._keyword(node, name, one, own)
-        for one in [*node.args, *(one.value for one in node.keywords)] if library else ():
+        values = VALUES_OF.get(name, 0) if self.kind == "python" and not self.language.wire else 0
+        for one in [*node.args[values:], *(one.value for one in node.keywords)] if library else ():
             self._texts(one, name)
         if library and name == "pad":
             self._pads_by(node)

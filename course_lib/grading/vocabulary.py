@@ -232,6 +232,8 @@ TEXTS = NUMBER_TYPES | words("""
     raise clip ignore warn same_kind unsafe safe no equiv quicksort mergesort heapsort stable
     linear lower higher nearest midpoint fro nuc full same valid reduced complete big little
 """)
+#: How many of the first arguments of these are values: np.where(fast, "loads", "FMAs").
+VALUES_OF = {"where": 3, "select": 3, "array": 1, "asarray": 1}
 #: What may give memory that nobody wrote. A guarded run sees it where these are called by their names.
 UNWRITTEN = words("empty empty_like ndarray pad")
 #: Of a wire between ranks: what a task lets one call, its attributes, and the keywords of its calls.
