@@ -496,6 +496,7 @@ def _inputs_of_edge(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(pair(rng, 7, 5, 6), "float64, a tile and three rows left over", guard=True)
     yield Case(zero_meets_inf(rng, 9), "0 meets inf in every row, from either side: NaN", guard=True)
     yield Case(pair(rng, 5, 3, 0), "float64, a tile and a row left over, but no columns", guard=True)
+    yield case(rng, 5, 0, 3, "a tile and a row left over, and an empty sum is 0")
 
 
 def _counted_twice(got, A, B) -> bool:
@@ -546,6 +547,9 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
         K, N = 23 - M, M - 3
         left = f"in fours {M % 4} rows and {K % 4} k are left over"
         yield case(rng, M, K, N, left)
+    # Who stores the first products of a tile instead of adding them to 0 reads a k that is none.
+    for M in (4, 9):
+        yield case(rng, M, 0, 5, "whole tiles of four rows, and an empty sum is 0")
     for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11), (7, 307, 1003)):
         yield case(rng, M, K, N, "large, and nothing is a multiple of four")
     yield case(rng, 517, 515, 518, "larger still, and nothing is a multiple of four", "float32")

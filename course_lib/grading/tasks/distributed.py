@@ -471,6 +471,14 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(
             (_checked(rng, 4, 4, at, wrong),), f"{wrong:.0e} too much: no nine digits are left beside it"
         )
+    # Off by rounding are a row and a column that the wrong entry is not in: who makes all sums anew shows.
+    for at in ((4, 2), (2, 4), (2, 2)):
+        F = _checked(rng, 4, 4, at, 3.0)
+        if at[1] < 4:
+            F[0, -1] += 5e-7
+        if at[0] < 4:
+            F[-1, 1] -= 5e-7
+        yield Case((F,), "one entry is wrong, and other sums are off by rounding of 5e-7: they stay")
     for wrong in (9e7, -8e7, 7e7, -9.9e7, 8.5e7, -7.5e7):
         small = _checked(rng, 4, 4, None, 0.0) / 100
         small[2, 1] += wrong
@@ -488,6 +496,8 @@ ABFT = Task(
     comparison=close(rtol=1e-9, atol=1e-9),
     rules=(PLAIN,),
     lookalikes={
+        "More than one number has changed: all but the wrong one stay as they were, sums that rounding makes "
+        "differ, too.": lambda got, F: (~np.isclose(got, F, rtol=0, atol=1e-9, equal_nan=True)).sum() > 1,
         "The entry is found. But taking a difference away from 1e300 leaves nothing of the number's own "
         "digits, and NaN stays NaN: compute it anew from those that are right.": "subtract",
         "The difference goes to the wrong side: the sum of the row is too large by what the entry is.": "add",

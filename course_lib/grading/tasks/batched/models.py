@@ -530,6 +530,10 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     )
     worse = [*falling, (12, 0.7), (16, 1.0), (24, 1.5), (32, 2.5)]
     yield Case((worse, 30.0, 9.0), "30 a second: only fours and twos keep up, though all are in time")
+    sizes = (1, 4, 8, 12, 14, 16, 17)
+    once = [(batch, 1.55 if batch == 16 else round(0.05 + 0.01 * batch, 2)) for batch in sizes]
+    for rows in (once, once[::-1]):
+        yield Case((rows, 10.0, 2.5), "batch 16 keeps up and comes late, as it was measured at a bad moment")
     for late in (True, False):
         sizes = [1, *(int(n) for n in np.sort(rng.choice(np.arange(2, 41), 6, replace=False)))]
         bumpy = [(batch, round(0.05 + 0.01 * batch, 2)) for batch in sizes]
