@@ -66,11 +66,14 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
     yield from shapes(rng)
     yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN", guard=True)
     yield Case(_zero_meets_inf(rng), "float64, 0 in A meets inf in B and the other way round", guard=True)
+    A, B = pair(rng, 2, 3, 4)
+    A[0], B[1, :2] = 0.0, np.inf
+    yield Case((A, B), "float64, a row of A that is all 0 meets inf in B", guard=True)
     yield case(rng, *sizes(rng, 5, 14), "the result is float32", "float32")
     M, K, N = sizes(rng, 4, 9)
     views = matrix(rng, 2 * M, 3 * K)[::2, ::3], matrix(rng, N, K).T
     yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
-    yield case(rng, *sizes(rng, 97, 190), "more than a hundred", "float32")
+    yield case(rng, *sizes(rng, 129, 190), "more than a block of 128", "float32")
 
 
 def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:

@@ -47,8 +47,8 @@ def sizes(rng: np.random.Generator, low: int, high: int, count: int = 3) -> tupl
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     """Yield square, rectangular, thin and empty matrices, small ones first, and some that are larger.
 
-    One size comes twice, with other numbers; two have inf and 0; two have fixed shapes:
-    K odd with N above 8, and M far above N.
+    One size comes twice, with other numbers; two have inf and 0; four have fixed shapes: K odd with N above
+    8, M far above N, all sizes multiples of eight, and in blocks of four 2, 2 and 3 are left over.
     """
     wide, tall = sorted(sizes(rng, 2, 6)), sorted(sizes(rng, 2, 6))  # M < N, then M > N
     small = ((3, 3, 3), tuple(wide), (1, wide[2], 1), (tall[2], 1, tall[0]), (1, 1, 1))
@@ -59,14 +59,18 @@ def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     for K, N, zero in ((5, 6, 1), (11, 13, 10)):  # short; and for blocks of eight, the 0 in what is left over
         yield Case(_with_inf(rng, K, N, zero), f"A 3 x {K}, B {K} x {N} with inf and 0: 0 * inf is NaN")
     again = sizes(rng, 5, 12)
-    for M, K, N in (again, again, (4, 7, 10), (12, 3, 5), sizes(rng, 24, 41)):
+    for M, K, N in (again, again, (4, 7, 10), (12, 3, 5), (8, 16, 8), (6, 10, 7), sizes(rng, 24, 41)):
         yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
 
 
 def _with_inf(rng: np.random.Generator, K: int, N: int, zero: int) -> tuple[Rows, Rows]:
-    """Return matrices in which a 0 of A meets an inf of B and the other way round, in every column."""
+    """Return matrices in which a 0 of A meets an inf of B and the other way round, in every column.
+
+    Where K is 5 the whole row of that 0 is 0.
+    """
     A, B = pair(rng, 3, K, N, decimals=2)
     A[0][zero], B[zero] = 0.0, [math.inf] * N
+    A[0] = [0.0] * K if K == 5 else A[0]
     A[1][2], B[2] = math.inf, [0.0] * N
     return A, B
 
@@ -199,7 +203,7 @@ def dot(row: list[float], col: list[float]) -> float:
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for K in (2, 3, 1, 7, 7, 31):  # one length comes twice, with other numbers
+    for K in (2, 3, 1, 7, 7, 8, 31):  # one length comes twice, with other numbers
         row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
@@ -207,6 +211,8 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((row, col), "a 0 that meets inf: 0 * inf is NaN")
     for row, col in (([math.inf, 2.5], [0.0, 1.5]), ([2.5, math.inf], [1.5, 0.0])):
         yield Case((row, col), "inf that meets a 0: inf * 0 is NaN")
+    for row, col in (([0.0, 0.0], [1.5, math.inf]), ([1.5, math.inf], [0.0, 0.0])):
+        yield Case((row, col), "nothing but zeros, one of which meets inf")
     yield Case(([0.0, 2.5], [1.5, -math.inf]), "a 0 and -inf that do not meet")
     for value in (-math.inf, math.nan):
         for row, col in (([2.5, 0.0], [1.5, value]), ([2.5, value], [1.5, 0.0])):
@@ -239,9 +245,9 @@ DOT = Task(
         "The products are multiplied with each other; they have to be added up.": (
             lambda row, col: math.prod(row) * math.prod(col) if _finite(row, col) else None
         ),
-        "The total stays 0: is anything added to it?": lambda row, col: 0.0,
+        "The total stays 0: is anything added to it?": lambda row, col: 0.0 if _finite(row, col) else None,
         "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
-            lambda row, col: None if _finite(row, col) else 3.75
+            lambda row, col: None if _finite(row, col) else 3.75 if any(row) and any(col) else 0.0
         ),
     },
     hints=(
@@ -412,6 +418,8 @@ def _timings(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((sizes, late, 700.0), "one took longer than the next larger one")
     yield Case(([100.0, 200.0], [0.5, 4.1], 50.0), "two points, N below them")
     yield Case(([64.0, 16.0, 128.0, 32.0], [0.11, 0.002, 0.9, 0.012], 500.0), "timings in no order of size")
+    twice = [32.0, 64.0, 64.0, 128.0], [0.012, 0.13, 0.11, 0.9]
+    yield Case((*twice, 500.0), "one size was timed twice: both timings count")
 
 
 def _two_points(sizes: list[float], seconds: list[float], N: float, first: int) -> tuple[float, float] | None:

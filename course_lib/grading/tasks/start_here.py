@@ -36,6 +36,7 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
     yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
     yield Case(([("conv", 8, 1, 2), ("linear", 3)], 9, 4), "kernel 1, in two groups")
+    yield Case(([("conv", 4, 3, 4)], 9, 12), "each group makes one channel of three")
     alone = ["linear", "conv", "groups", "own channel", "attention", "silu", "add", "layer_norm"]
     chains = [rng.permutation([*alone, "linear", "attention"]) for _ in range(4)]
     for kinds in (*([kind] for kind in alone), *chains):
@@ -235,7 +236,8 @@ def _calls(rng: np.random.Generator) -> Iterator[Case]:
     row, column = [1.5, 2.5], [[1.5], [2.5], [-0.5]]
     for given in (1.5, row, [row], column, [row, [2.5, -0.5], [0.5, 1.5]]):
         yield Case((given, A, B, 2.0, -1.5), "0 * inf in the product is NaN, and so is inf * 0")
-        yield Case((given, A, B, 2.0, 0.0), "alpha is 0, but 0 * inf is NaN")
+        for beta in (2.0, 0.0):
+            yield Case((given, A, B, beta, 0.0), "alpha is 0, but 0 * inf is NaN")
     for form in forms:
         yield _call(rng, form, *sizes(rng, 5, 12), decimals=17)
 

@@ -266,7 +266,7 @@ WINOGRAD_TABLES = (
 
 def _tables(rng: np.random.Generator) -> Iterator[Case]:
     full = tuple(np.array(table) for table in (LEFT, RIGHT, INTO))
-    for lost in (5, 0):
+    for lost in (5, 0, 4):  # the fifth goes into C with both signs
         yield _without(full, lost, f"the chapter's products without M{lost + 1}")
     turned = np.array((1, -1, 1, -1))  # B12, B22, C12 and C22 with the other sign: right as well
     mirrored = full[0], full[1] * turned, full[2] * turned
