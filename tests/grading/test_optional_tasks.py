@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ def test_the_model_finds_faults_and_says_where_to_look(faults):
         texts[part] = texts[part].replace(there, instead)
         right, says = loops_child.on_model(with_loops(**texts))
         assert right is False and words in says, f"{there} -> {instead}\n{says}"
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)  # it would end whoever asked, a minute later
 
 
 @pytest.mark.needs("nvrtc")
