@@ -639,6 +639,7 @@ def _works(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([], 2), "no tile at all")
     yield Case(([2.0, 1.0, 3.0], 1), "one thread")
     yield Case(([float(row + 1) for row in range(16)], 2), "a triangle: every band of rows is longer")
+    yield Case(([0.4, 0.1, 0.7, 0.2, 0.9, 0.3, 0.5, 0.6], 3), "costs below 1")
     for tiles, threads in ((12, 2), (14, 3), (16, 4), (60, 4), (96, 8)):
         costs = _unequal(rng, tiles, threads)
         yield Case((costs, threads), f"{tiles} tiles of very different length, {threads} threads")
