@@ -265,7 +265,8 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((40, 40, 40, 2048), "squares of 40, 2 KiB of cache")
     yield Case((48, 48, 48, 3 * 24 * 24 * 8), "squares of 48, 13.5 KiB of cache")
     yield Case((48, 96, 96, 3 * 24 * 24 * 8), "48 x 96 x 96, 13.5 KiB of cache")
-    for fewest in (2048, 6144, 13824):
+    # From 8192 on blocks of 16 have room for a fourth one as well: no luck for who is careful.
+    for fewest in (2048, 8192, 13824):
         # Rows of whole lines: else it is chance in which order of the blocks two of them share a line.
         M, (K, N) = int(rng.integers(37, 60)), (8 * side for side in sizes(rng, 5, 8, 2))
         cache = fewest + LINE * int(rng.integers(40))

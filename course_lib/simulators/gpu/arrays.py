@@ -158,7 +158,6 @@ class ConstantArray:
 
 
 ARRAYS = (DeviceArray, LocalArray, ConstantArray, ArrayPart)
-#: what a variable may hold that is no number
 
 
 class Triple:
@@ -177,6 +176,7 @@ class Triple:
     __hash__ = None
 
 
+#: what a variable may hold that is no number
 OBJECTS = (*ARRAYS, Triple, np.dtype, str)
 
 
