@@ -43,6 +43,7 @@ NO_RANK_BEGAN = (
     "No rank began: each of them imports the script that calls run, so the call belongs below "
     '`if __name__ == "__main__":`.'
 )
+NONE_IN_TIME = "No rank began in time: this machine is too busy, so try again, or with a longer time_limit_s."
 #: torchrun gives all attempts one store, in which a restarted rank of gloo finds the addresses of the dead.
 OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 _ONE_AT_A_TIME = threading.Lock()  # the engine's settings are those of the whole process
@@ -102,7 +103,7 @@ def run(
         last = max((int(path.stem.split("-")[1]) for path in folder.glob("*.stack")), default=-1)
         _show(folder)
         if last < 0:
-            raise RankFailed(NO_RANK_BEGAN)
+            raise RankFailed(NONE_IN_TIME if lost and lost.code == 0 else NO_RANK_BEGAN)
         if lost:
             raise _explained(folder, lost, last, time_limit_s, ranks)
         return [_value(folder / f"{rank}-{last}.value") for rank in range(ranks)]
