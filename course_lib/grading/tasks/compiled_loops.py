@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.inputs import Choice, between, every_pair
 from course_lib.grading.language import LOOPS, Language
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
 from course_lib.grading.tasks import yours
 from course_lib.grading.tasks.python_loops import sizes
 
 Array = np.ndarray
+Choices = Sequence[Choice]
+#: None, one, fewer than a tile, in fours 0 to 3 left over, and more than a block of 64 or 128.
+SIDES = (0, 1, 2, 3, between(4, 8), between(8, 24), between(65, 96), between(129, 160))
 
 LOOPS_ONLY = (LOOPS,)
 
@@ -49,47 +53,70 @@ def case(rng: np.random.Generator, M: int, K: int, N: int, what: str = "", dtype
     return Case(pair(rng, M, K, N, dtype), label, guard=True)
 
 
-def shapes(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield float64 matrices in C order: square, wide, thin, tall, empty, and two that are larger."""
-    low, middle, high = sorted(sizes(rng, 2, 7))
-    for shape in ((3, 3, 3), (low, middle, middle + 1), (1, 2 * middle + 1, 1), (high, 1, low)):
+FORMS = ("float64", "float32", "views")  # the views are float64: each form is compiled anew
+#: What stands in A and B beside ordinary numbers. 0 * inf is NaN, and NaN stays NaN.
+SPECIAL = (
+    "",
+    "0 in A meets inf in B",
+    "inf in A meets 0 in B",
+    "a NaN in A",
+    "a NaN in B",
+    "a row of 0 in A",
+)
+EMPTY = {"M": "no rows", "K": "an empty sum is 0", "N": "no columns"}
+
+
+def all_inputs(
+    rng: np.random.Generator, M: Choices = SIDES, K: Choices = SIDES, N: Choices = SIDES
+) -> Iterator[Case]:
+    """Yield two plain products, then every two of: these M, these K, these N, a FORM, a SPECIAL."""
+    for shape in ((3, 3, 3), sizes(rng, 2, 7)):
         yield case(rng, *shape)
-    for M, K, N, what in ((3, 0, 2, "an empty sum is 0"), (0, 3, 2, "no rows"), (2, 3, 0, "no columns")):
-        yield case(rng, M, K, N, what)
-    yield case(rng, *sizes(rng, 11, 24))
-    M, K, N = sizes(rng, 65, 96)  # more than a block of 64
-    yield case(rng, M, K // 4 * 4 + 2, N, "in fours two k are left over")
+    rows = every_pair(rng, M=M, K=K, N=N, form=FORMS, special=SPECIAL, unless=_has_no_place)
+    for row in sorted(rows, key=_how_hard):  # a report says the first that is wrong
+        yield formed(rng, **row)
 
 
-def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield what `shapes` has, then NaN and inf, float32, and views that are not contiguous."""
-    yield from shapes(rng)
-    yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN", guard=True)
-    yield Case(_zero_meets_inf(rng), "float64, 0 in A meets inf in B and the other way round", guard=True)
-    A, B = pair(rng, 2, 3, 4)
-    A[0], B[1, :2] = 0.0, np.inf
-    yield Case((A, B), "float64, a row of A that is all 0 meets inf in B", guard=True)
-    yield case(rng, *sizes(rng, 5, 14), "the result is float32", "float32")
-    M, K, N = sizes(rng, 4, 9)
-    views = matrix(rng, 2 * M, 3 * K)[::2, ::3], matrix(rng, N, K).T
-    yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
-    yield case(rng, *sizes(rng, 129, 190), "more than a block of 128", "float32")
+def _how_hard(row: dict) -> tuple[int, int]:
+    return bool(row["special"]) + (row["form"] != FORMS[0]), row["M"] + row["K"] + row["N"]
 
 
-def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
-    A, B = pair(rng, 5, 4, 6)
-    A[0, 1], A[2, 2], A[3, 0] = 0.0, np.nan, np.inf
-    B[1, 3], B[0, 5], B[3, 4] = np.inf, 0.0, -np.inf
-    return A, B
+def _has_no_place(row: dict) -> bool:
+    return bool(row["special"]) and 0 in (row["M"], row["K"], row["N"])
 
 
-def _zero_meets_inf(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return matrices in which 0 meets inf, from either side, at an even, an odd and the last k of 5."""
-    A, B = pair(rng, 6, 5, 6)
-    for n, k in enumerate((0, 1, 4)):
-        A[n, k], B[k, n] = 0.0, (-1) ** n * np.inf
-        A[3 + n, k], B[k, 3 + n] = (-1) ** n * np.inf, 0.0
-    return A, B
+def formed(
+    rng: np.random.Generator, M: int, K: int, N: int, form: str = "float64", special: str = ""
+) -> Case:
+    """Return a product in one of the FORMS, with one of the SPECIAL numbers in it."""
+    dtype = "float32" if form == "float32" else "float64"
+    A, B = pair(rng, M, K, N, dtype)
+    _put(rng, special, A, B)
+    if form == "views":
+        wide, turned = np.full((2 * M, 3 * K), np.nan), np.ascontiguousarray(B.T)
+        wide[::2, ::3] = A
+        A, B = wide[::2, ::3], turned.T
+    empty = [said for side, said in EMPTY.items() if dict(M=M, K=K, N=N)[side] == 0]
+    views = "views: every 2nd row and 3rd column of A, B transposed" if form == "views" else ""
+    what = ", ".join(filter(None, (*empty, special, views)))
+    return Case((A, B), f"{dtype}, A {M} x {K}, B {K} x {N}{what and ': '}{what}", guard=True)
+
+
+def _put(rng: np.random.Generator, special: str, A: Array, B: Array) -> None:
+    """Put the numbers at the first, the last and two other k, for different rows and columns if there are."""
+    (M, K), N = A.shape, B.shape[1]
+    if not special:
+        return
+    rows, columns = rng.permutation(M), rng.permutation(N)
+    for n, k in enumerate(dict.fromkeys((K - 1, 0, *map(int, rng.integers(0, K, 2))))):
+        i, j = rows[n % M], columns[n % N]
+        if "meets" in special:
+            zero, inf = ((A, (i, k)), (B, (k, j)))[:: 1 if special.startswith("0") else -1]
+            zero[0][zero[1]], inf[0][inf[1]] = 0.0, (-1) ** n * np.inf
+        elif "NaN" in special:
+            (A if special.endswith("A") else B)[(i, k) if special.endswith("A") else (k, j)] = np.nan
+    if "row" in special:
+        A[rows[0]], B[K - 1, columns[0]], B[0, columns[-1]] = 0.0, np.inf, np.nan
 
 
 PRODUCT_SLIPS = {
@@ -108,7 +135,7 @@ PRODUCT_SLIPS = {
         lambda A, B: product(A[:, :1], B[:1])
     ),
     "After the first row all is 0: does the function return inside a loop?": (
-        lambda got, A, B: len(got) > 1 and got[0].any() and not got[1:].any()
+        lambda got, A, B: A[1:].any() and got[0].any() and not got[1:].any()
     ),
     "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "
     "exception.": lambda A, B: skipping_zeros(A, B) if (A == 0).any() else None,
