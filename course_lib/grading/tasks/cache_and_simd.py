@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import Mismatch, close, close_product, describe, exact
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, SpeedRule, Task
@@ -318,29 +319,42 @@ def pack(B: np.ndarray, k0: int, j0: int, depth: int, NR: int) -> np.ndarray:
     return panel.reshape(-1)
 
 
+PANELS = ("float64", "float32", "a view, every 2nd row and 3rd column", "a transposed view")
+
+
 def _panels(rng: np.random.Generator) -> Iterator[Case]:
     B = matrix(rng, 9, 20)
     yield Case((B, 0, 0, 9, 4), "float64, the first panel, 4 columns", guard=True)
     yield Case((B, 3, 8, 5, 4), "float64, from row 3 and column 8 on", guard=True)
     yield Case((B, 2, 16, 7, 8), "float64, 8 columns wanted, 4 left", guard=True)
-    yield Case((B, 0, 19, 9, 16), "float64, 16 columns wanted, one left", guard=True)
-    yield Case((B, 4, 5, 0, 4), "no rows", guard=True)
-    yield Case(
-        (matrix(rng, 11, 37, dtype="float32"), 1, 32, 10, 16), "float32, 16 wanted, 5 left", guard=True
+    rows = every_pair(
+        rng,
+        form=PANELS,
+        special=("", "NaN and inf: they are copied, and what is behind them is 0"),
+        NR=(1, 4, between(5, 8), 8, between(9, 16), 16),
+        left=(0, 0.5, 1, 3),  # times NR, but one column at least
+        depth=(0, 1, between(2, 9), between(9, 20)),
+        k0=(0, between(1, 6)),
+        j0=(0, 16, between(1, 40)),
+        unless=lambda row: bool(row["special"]) and not row["depth"],
     )
-    wide = matrix(rng, 14, 50)
-    yield Case((wide[::2, ::3], 2, 12, 5, 8), "a view: every 2nd row and 3rd column", guard=True)
-    yield Case((matrix(rng, 13, 7).T, 1, 8, 5, 6), "a transposed view, 6 wanted, 5 left", guard=True)
-    k0, depth, NR = (int(n) for n in rng.integers((0, 2, 3), (5, 9, 13)))
-    j0, left = NR * int(rng.integers(1, 4)), int(rng.integers(1, NR))
-    label = f"row {k0}, column {j0}: {NR} columns wanted, {left} left"
-    yield Case((matrix(rng, k0 + depth + 2, j0 + left), k0, j0, depth, NR), label, guard=True)
-    with_nan = matrix(rng, 6, 10)
-    with_nan[2, 9], with_nan[0, 8] = np.nan, np.inf
-    with_nan[:, :8] = np.inf  # where nothing is left, no other number times 0 is a zero
-    yield Case(
-        (with_nan, 0, 8, 6, 4), "NaN and inf: they are copied, and what is behind them is 0", guard=True
-    )
+    for row in sorted(rows, key=lambda row: (row["form"] != PANELS[0]) + bool(row["special"])):
+        yield _panel(rng, **row)
+
+
+def _panel(rng, form: str, special: str, NR: int, left: float, depth: int, k0: int, j0: int) -> Case:
+    columns = max(int(left * NR), 1)
+    rows = k0 + depth + int(rng.integers(3))
+    B = matrix(rng, rows, j0 + columns, dtype="float32" if form == "float32" else "float64")
+    if special:
+        panel = np.s_[k0 : k0 + depth, j0 : j0 + NR]
+        kept = B[panel].copy()
+        kept.flat[0], kept.flat[-1] = np.nan, -np.inf
+        B[:], B[panel] = np.inf, kept  # no number around it gives a zero, times 0
+    if form in PANELS[2:]:
+        B = B.repeat(2, 0).repeat(3, 1)[::2, ::3] if form == PANELS[2] else B.copy("F")
+    where = f"depth {depth}, from row {k0} and column {j0} on: {NR} columns wanted, {columns} left"
+    return Case((B, k0, j0, depth, NR), ", ".join(filter(None, (form, where, special))), guard=True)
 
 
 def _shifted(B, k0, j0, depth, NR, width):
