@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from course_lib.grading.compare import close
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.launch import (
     Barriers,
@@ -50,20 +51,17 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((0, 1, 8), "float64 side by side")
     yield Case((0, 1, 4), "float32 side by side")
     yield Case((5, 1, 4), "float32 side by side, from within a sector")
-    yield Case((0, 2, 4), "every second float32")
     yield Case((16, 3, 4), "one float32 of three, from the beginning of a sector")
-    yield Case((3, 0, 4), "all lanes read the same float32")
-    yield Case((31, -1, 4), "float32 side by side, backwards")
     yield Case((0, 9, 4), "a column of a matrix with 9 columns")
-    yield Case((2, 1000, 8), "a column of a matrix with 1000 columns of float64")
-    yield Case((310, -9, 4), "a column of a matrix with 9 columns, from below")
-    yield Case((100, -3, 4), "one float32 of three, backwards")
-    yield Case((1, 3, 1), "one byte of three, from within a sector")
-    yield Case((20, 1, 1), "bytes side by side")
-    yield Case((7, 5, 2), "one float16 of five")
-    for size in (1, 2, 4, 8, 16):
-        stride = int(rng.integers(-12, 40))
-        start = int(rng.integers(0, 500)) - min(0, 31 * stride)
+    rows = every_pair(
+        rng,
+        lowest=(0, 31, 32, between(1, 16), between(16, 500)),  # 32 begins a sector, 31 is the last of one
+        stride=(0, 1, -1, 2, 3, between(4, 9), between(-8, -1), 9, between(9, 33), between(-40, -8), 1000),
+        size=(1, 2, 4, 8, 16),
+    )
+    for row in sorted(rows, key=lambda row: (row["stride"] < 0, abs(row["stride"]))):
+        lowest, stride, size = row.values()
+        start = lowest - min(0, 31 * stride)  # the last lane has the lowest if stride < 0
         yield Case((start, stride, size), f"elements of {size} bytes, {stride} apart, from number {start}")
 
 
@@ -113,26 +111,30 @@ SECTORS = Task(
 # --- 06.index: which element is a thread's, where the grid does not divide the matrix -----------------------
 
 BLOCK = (32, 8)
+ALPHAS = (lambda rng: float(rng.uniform(2, 3)), lambda rng: -float(rng.uniform(2, 3)), 0.0, 1.0)
 
 
 def add_row(alpha: float, A: np.ndarray, b: np.ndarray, C: np.ndarray) -> np.ndarray:
     """Return alpha * A + b (M, N), float32, for A (M, N) and b (N,), a row that is added to every row."""
-    return (alpha * A.astype(np.float64) + b).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # 0 times inf is NaN, and that is right
+        return (alpha * A.astype(np.float64) + b).astype(np.float32)
 
 
 def _matrices(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, said in (
-        (40, 40, "square"),
-        (37, 53, "no multiples of the block"),
-        (8, 96, "whole blocks"),
-        (1, 70, "a single row"),
-        (33, 1, "a single column"),
-        (1, 1, "a single element"),
-        (int(rng.integers(9, 30)), int(rng.integers(65, 100)), "more columns than rows"),
-        (int(rng.integers(65, 100)), int(rng.integers(9, 30)), "more rows than columns"),
-    ):
-        args = (float(rng.uniform(2, 3)), numbers(rng, M, N), numbers(rng, N), unwritten(M, N))
-        yield Case(args, f"A {M} x {N}, {said}")
+    M, N = (1, between(2, 8), 8, between(9, 40)), (1, between(2, 32), 32, between(33, 100))
+    yield from _sums(rng, (40, 40), (37, 53), M=M, N=N)
+
+
+def _sums(rng: np.random.Generator, *plain: tuple[int, ...], **sides: tuple) -> Iterator[Case]:
+    """Yield alpha times a matrix (or a vector) plus a vector, of plain shapes and of every two sides."""
+    rows = every_pair(rng, alpha=ALPHAS, inf=(False, True), **sides)
+    hard = sorted(rows, key=lambda row: ((row["alpha"] <= 1) + row["inf"], row["N"]))
+    for alpha, inf, *shape in (*((2.5, False, *of) for of in plain), *(row.values() for row in hard)):
+        operands = numbers(rng, *shape), numbers(rng, shape[-1])
+        for operand in operands if inf else ():
+            operand.flat[rng.integers(operand.size)] = np.inf  # times 0 it is NaN
+        said = f", alpha = {alpha:g}" * (alpha <= 1) + ", an inf in each operand" * inf
+        yield Case((alpha, *operands, unwritten(*shape)), f"{' x '.join(map(str, shape))} numbers{said}")
 
 
 #: A warp of a block (32, 8) is 32 neighbours along x. Three arrays, each read or written in such pieces. (Who
@@ -187,25 +189,29 @@ def repaired(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return X - X.max(axis=1, keepdims=True)
 
 
+#: A maximum must not begin at 0, nor at -1000, nor at -1e30.
+DEPTHS = {0: "", 1: ", every number below 0", 1e37: ", every number far below 0"}
+
+
 def _rows(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, said in (
-        (7, 50, "the last threads have no column"),
-        (5, 64, "a column for every thread"),
-        (4, 33, "one column more than a warp"),
-        (1, 64, "one row"),
-        (3, 1, "one column"),
-        (int(rng.integers(6, 12)), int(rng.integers(34, 64)), "any size"),
-    ):
-        X = numbers(rng, M, N) - np.float32(6)  # nothing above 0: a maximum must not begin there
-        for i, j in ((M // 2, min(1, N - 1)), (0, 0), (-1, -1)):  # it may be a row's first, second or last
-            X[i, j] = -rng.uniform(0.5, 1)
-        yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads: {said}")
+    M, N = (1, 2, between(3, 9)), (1, between(2, 32), 32, 33, 64)
+    place = (0, 1, 31, 32, -1)  # of each row's largest number
+    rows = every_pair(rng, _has_no_place, M=M, N=N, place=place, depth=tuple(DEPTHS))
+    plain = {"M": 7, "N": 50, "place": np.arange(0, 49, 8), "depth": 0}
     # 195 rows for a block: its shared memory has room for 192, so that no row has a place of its own
-    yield Case(
-        (numbers(rng, 390, 3) - np.float32(6), unwritten(390, 3)), "X 390 x 3, many rows for each block"
-    )
-    deep = np.float32(1e10) * (numbers(rng, 5, 40) - np.float32(6))  # nor at -1000, nor at -1e9
-    yield Case((deep, unwritten(5, 40)), "X 5 x 40, two blocks of 64 threads: every number far below 0")
+    many = {"M": 390, "N": 3, "place": 0, "depth": 1}
+    for row in (plain, *sorted(rows, key=lambda row: (row["depth"], row["M"] * row["N"])), many):
+        M, N, place, depth = row.values()
+        X = numbers(rng, M, N)
+        X[np.arange(M), place] = rng.uniform(2, 4, M)
+        if depth:
+            X = (X - np.float32(6)) * np.float32(depth)
+        said = f"{DEPTHS[depth]}, row 0 has its largest in column {X[0].argmax()}"
+        yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads{said}")
+
+
+def _has_no_place(row: Mapping) -> bool:
+    return row["place"] >= row["N"]
 
 
 #: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
@@ -265,13 +271,12 @@ GRID = COALESCE_BLOCKS * COALESCE_THREADS
 
 def coalesced(alpha: float, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Return alpha * x + y for x and y (n,), float32."""
-    return (alpha * x.astype(np.float64) + y).astype(np.float32)
+    return add_row(alpha, x, y, out)
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for n in (1000, 1, 127, 128, 129, 1024, int(rng.integers(1500, 2500)), 10_000):
-        args = (float(rng.uniform(2, 3)), numbers(rng, n), numbers(rng, n), unwritten(n))
-        yield Case(args, f"{n} numbers, two blocks of 64 threads")
+    sizes = (1, between(2, 33), between(33, 128), 128, 129, between(130, 1000))
+    yield from _sums(rng, (1000,), (10_000,), N=sizes)
 
 
 #: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
@@ -331,14 +336,15 @@ def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _pixels(rng: np.random.Generator) -> Iterator[Case]:
-    for n in (64, 1, 33, 127, 192, int(rng.integers(200, 300))):
-        yield Case((numbers(rng, n, 4), numbers(rng, 4), unwritten(n)), f"{n} pixel{'s' * (n > 1)}")
-    X, w = numbers(rng, 40, 4), numbers(rng, 4)
-    w[1], X[7, 1], X[9, 2] = 0, np.inf, -np.inf
-    yield Case((X, w, unwritten(40)), "40 pixels, a weight of 0 and an inf in each of two pixels")
-    X, w = numbers(rng, 40, 4), numbers(rng, 4)
-    w[2], X[11, 2] = np.inf, 0
-    yield Case((X, w, unwritten(40)), "40 pixels, an inf among the weights and a 0 among the channels")
+    n = (64, 1, between(2, 33), 33, between(65, 128), between(128, 300))
+    rows = every_pair(rng, n=n, channel=range(CHANNELS), zero=("", "w", "X"))
+    for row in sorted(rows, key=lambda row: (row["zero"], row["n"] != 64, row["n"])):
+        n, channel, zero = row.values()
+        X, w, some = numbers(rng, n, 4), numbers(rng, 4), rng.integers(n, size=2)
+        if zero:
+            w[channel], X[some, channel] = (0, (np.inf, -np.inf)) if zero == "w" else (np.inf, 0)
+        meets = f", in channel {channel} a 0 in {zero} meets an inf" if zero else ""
+        yield Case((X, w, unwritten(n)), f"{n} pixel{'s' * (n > 1)}{meets}")
 
 
 BANKS_WARPS = BANKS_THREADS // WARP
