@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Code, SpeedRule, Task
@@ -44,43 +45,61 @@ def sizes(rng: np.random.Generator, low: int, high: int, count: int = 3) -> tupl
     return tuple(int(n) for n in rng.choice(np.arange(low, high), count, replace=False))
 
 
-def product_cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield square, rectangular, thin and empty matrices, small ones first, and some that are larger.
+#: None, one, below four, and in fours 3 and none left over; 8 is whole in twos and eights, too.
+SIDES = (0, 1, 2, 3, 7, 8, between(9, 16))
+BESIDE_ZERO = [pair for one in (math.inf, -math.inf, math.nan) for pair in ((0.0, one), (one, 0.0))]
+#: A number of A and one of B that meet: inf and NaN with a 0, which is NaN, and without one.
+MEETING = {"": (1.5, 2.5)} | {
+    f"{a:g} meets {b:g}": (a, b) for a, b in [*BESIDE_ZERO, (math.inf, -2.5), (1.5, math.nan)]
+}
+ZEROS = ("", "all else in the first is 0", "all else in the second is 0")
 
-    One size comes twice, with other numbers; two have inf and 0; four have fixed shapes: K odd with N above
-    8, M far above N, all sizes multiples of eight, and in blocks of four 2, 2 and 3 are left over.
+
+def product_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield two plain products, then every two of M, K, N, MEETING and ZEROS, larger ones at last.
+
+    One size comes twice, with other numbers; one leaves 2, 2 and 3 over in fours. K = 0 would hide N.
     """
-    wide, tall = sorted(sizes(rng, 2, 6)), sorted(sizes(rng, 2, 6))  # M < N, then M > N
-    small = ((3, 3, 3), tuple(wide), (1, wide[2], 1), (tall[2], 1, tall[0]), (1, 1, 1))
-    for M, K, N in small:  # short enough for a report: few digits
+    wide = sorted(sizes(rng, 2, 6))  # M < N
+    for M, K, N in ((3, 3, 3), wide):  # short enough for a report: few digits
         yield Case(pair(rng, M, K, N, decimals=2), f"A {M} x {K}, B {K} x {N}")
-    yield Case(([], rows(rng, 3, 2)), "A without rows, B 3 x 2: the result has no rows")
-    yield Case((rows(rng, 3, 2), [[], []]), "A 3 x 2, B 2 x 0: the result has three empty rows")
-    for K, N, zero in ((5, 6, 1), (11, 13, 10)):  # short; and for blocks of eight, the 0 in what is left over
-        yield Case(_with_inf(rng, K, N, zero), f"A 3 x {K}, B {K} x {N} with inf and 0: 0 * inf is NaN")
+    choices = {"M": SIDES, "K": SIDES[1:], "N": SIDES, "meeting": tuple(MEETING), "zeros": ZEROS}
+    made = every_pair(rng, lambda row: 0 in row.values() and any((row["meeting"], row["zeros"])), **choices)
+    for M, K, N, *special in map(dict.values, sorted(made, key=simple_first)):
+        empty = "" if M and N else "the result has empty rows" if M else "the result has no rows"
+        said = "; ".join(filter(None, (f"A {M} x {K}, B {K} x {N}", empty, *special)))
+        yield Case(meeting_pair(rng, M, K, N, *special), said)
     again = sizes(rng, 5, 12)
-    for M, K, N in (again, again, (4, 7, 10), (12, 3, 5), (8, 16, 8), (6, 10, 7), sizes(rng, 24, 41)):
+    for M, K, N in (again, again, (6, 10, 7), sizes(rng, 24, 41)):
         yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
 
 
-def _with_inf(rng: np.random.Generator, K: int, N: int, zero: int) -> tuple[Rows, Rows]:
-    """Return matrices in which a 0 of A meets an inf of B and the other way round, in every column.
+def simple_first(row: dict) -> tuple[int, bool, float]:
+    """Return what sorts the rows of every_pair: how many words and zeros say something special, the size."""
+    numbers = [one for one in row.values() if isinstance(one, int | float)]
+    return sum(map(bool, row.values())) + 2 * numbers.count(0), 0 in numbers, sum(numbers)
 
-    Where K is 5 the whole row of that 0 is 0.
-    """
-    A, B = pair(rng, 3, K, N, decimals=2)
-    A[0][zero], B[zero] = 0.0, [math.inf] * N
-    A[0] = [0.0] * K if K == 5 else A[0]
-    A[1][2], B[2] = math.inf, [0.0] * N
+
+def meeting_pair(
+    rng: np.random.Generator, M: int, K: int, N: int, meeting: str, zeros: str, place: int | None = None
+) -> tuple[Rows, Rows]:
+    """Return A and B. Two numbers meet at this k, or at three in other rows and columns if there are some."""
+    A, B = pair(rng, M, K, N, decimals=2)
+    A = [[0.0] * K for _ in A] if "first" in zeros else A
+    B = [[0.0] * N for _ in B] if "second" in zeros else B
+    i, j = rng.permutation(M), rng.permutation(N)
+    places = (K - 1, 0, int(rng.integers(K))) if place is None else (place,)
+    for n, k in enumerate(places if M and N else ()):
+        A[i[n % M]][k], B[k][j[n % N]] = MEETING[meeting]
     return A, B
 
 
-def _skipping_zeros(A: Rows, B: Rows) -> Rows | None:
-    left = [
-        [exact_sum(a * b for a, b in zip(row, col, strict=True) if a and b) for col in zip(*B, strict=True)]
-        for row in A
-    ]
-    return left
+def _skipping_zeros(A: Rows, B: Rows) -> Rows:
+    return [[_without_zeros(row, col) for col in zip(*B, strict=True)] for row in A]
+
+
+def _without_zeros(row: Sequence[float], col: Sequence[float]) -> float:
+    return exact_sum(a * b for a, b in zip(row, col, strict=True) if a and b)
 
 
 def _going_on(A: Rows, B: Rows, within: str) -> Rows | None:
@@ -146,13 +165,9 @@ def operations(M: int, K: int, N: int) -> tuple[int, int]:
 
 
 def _sizes(rng: np.random.Generator) -> Iterator[Case]:
-    for M, K, N in ((2, 3, 4), (1, 1, 1), (5, 1, 2), (100, 200, 300), (4, 0, 3), (0, 5, 2)):
-        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
-    for zero in range(3):  # nothing of something: in every place, in sizes that nobody can know
-        M, K, N = (0 if place == zero else int(rng.integers(2, 500)) for place in range(3))
-        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
-    for _ in range(4):
-        M, K, N = sizes(rng, 2, 500)
+    side = (0, 1, between(2, 10), between(10, 500))
+    made = sorted(every_pair(rng, M=side, K=side, N=side), key=simple_first)
+    for M, K, N in ((2, 3, 4), (100, 200, 300), *map(dict.values, made)):
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
 
 
@@ -203,20 +218,17 @@ def dot(row: list[float], col: list[float]) -> float:
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for K in (2, 3, 1, 7, 7, 8, 31):  # one length comes twice, with other numbers
+    for K in (2, 3, 1, 7, 7, 31):  # one length comes twice, with other numbers
         row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
-    for row, col in (([2.5, 0.0], [1.5, math.inf]), ([0.0, 2.5], [math.inf, 1.5])):  # later, and first
-        yield Case((row, col), "a 0 that meets inf: 0 * inf is NaN")
-    for row, col in (([math.inf, 2.5], [0.0, 1.5]), ([2.5, math.inf], [1.5, 0.0])):
-        yield Case((row, col), "inf that meets a 0: inf * 0 is NaN")
-    for row, col in (([0.0, 0.0], [1.5, math.inf]), ([1.5, math.inf], [0.0, 0.0])):
-        yield Case((row, col), "nothing but zeros, one of which meets inf")
-    yield Case(([0.0, 2.5], [1.5, -math.inf]), "a 0 and -inf that do not meet")
-    for value in (-math.inf, math.nan):
-        for row, col in (([2.5, 0.0], [1.5, value]), ([2.5, value], [1.5, 0.0])):
-            yield Case((row, col), f"a 0 that meets {value}: 0 * {value} is NaN")
+    lengths, places = (1, 2, 3, between(4, 8), 8, between(9, 32)), ("at first", "at last", "in the middle")
+    made = every_pair(rng, K=lengths, meeting=tuple(MEETING), zeros=ZEROS, place=places)
+    for K, *special, place in map(dict.values, sorted(made, key=simple_first)):
+        k = {"at first": 0, "at last": K - 1}.get(place, K // 2)
+        A, B = meeting_pair(rng, 1, K, 1, *special, place=k)
+        said = "; ".join(filter(None, (f"two lists of {K}", *special, special[0] and place)))
+        yield Case((A[0], [b for (b,) in B]), said)
     yield Case(([math.inf, 2.5, 2.5], [1.5, 1.5, -math.inf]), "inf and -inf: their sum is NaN")
 
 
@@ -247,7 +259,7 @@ DOT = Task(
         ),
         "The total stays 0: is anything added to it?": lambda row, col: 0.0 if _finite(row, col) else None,
         "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
-            lambda row, col: None if _finite(row, col) else 3.75 if any(row) and any(col) else 0.0
+            lambda row, col: None if _finite(row, col) else _without_zeros(row, col)
         ),
     },
     hints=(
@@ -270,30 +282,32 @@ def by_rows(A: Entries, B: Rows) -> Rows:
 
 
 def _sparse(rng: np.random.Generator) -> Iterator[Case]:
-    for filled, (M, K, N) in (
-        (2, (2, 3, 2)),
-        (0, (3, 2, 4)),
-        (1, (1, 4, 1)),
-        (1, (2, 1, 3)),
-        (3, sizes(rng, 4, 9)),
-    ):
-        yield Case((_entries(rng, M, K, filled), rows(rng, K, N, 2)), f"{M} x {K}, {filled} entries a row")
+    plain = (2, 3, 2, (1, 2), (), "")
+    made = every_pair(
+        rng,
+        M=(1, between(2, 9)),
+        K=(1, 2, between(3, 25)),
+        N=(1, 2, between(3, 9)),
+        filled=((0,), (1,), (99,), (1, 5, 0, 2)),  # entries of the rows in turn, at most K
+        again=((), (2, 2), (3, -5, 3)),  # whole: where they are counted they may be sorted, too
+        meeting=tuple(MEETING),
+        unless=lambda row: bool(row["meeting"] and row["again"]) and row["K"] == 1,
+    )
+    for M, K, N, filled, again, meeting in (plain, *map(dict.values, sorted(made, key=simple_first))):
+        places = [rng.permutation(K)[: filled[i % len(filled)]].tolist() for i in range(M)]
+        A, B = [list(zip(ks, rows(rng, 1, len(ks), 2)[0], strict=True)) for ks in places], rows(rng, K, N, 2)
+        twice, k = rng.permutation(K)[[0, -1]].tolist()  # not at one place: some may be added first
+        added = [(twice, number) for number in again]
+        if meeting:
+            number, B[k][rng.integers(N)] = MEETING[meeting]
+            added.append((k, number))
+        A = [[one for one in row if one[0] not in dict(added)] for row in A]  # only one row has entries there
+        row = A[rng.integers(M)]
+        for one in added:
+            row.insert(int(rng.integers(len(row) + 1)), one)
+        said = (f"{M} x {K} by {K} x {N}", again and "several entries at one place all count", meeting)
+        yield Case((A, B), "; ".join(filter(None, said)))
     yield Case(([], rows(rng, 3, 2)), "no rows")
-    again = [[(1, 2), (0, 3), (1, 5), (1, 2)], []]  # whole: where they are counted they may be sorted, too
-    yield Case((again, rows(rng, 2, 3, 2)), "three entries at one place all count; the second row is empty")
-    B = [[math.inf, math.nan], *rows(rng, 2, 2, 2)]
-    yield Case(([[(2, 1.5)], [(0, 0.0)]], B), "inf and NaN in B: they matter only where A has an entry")
-    yield Case(([[(0, math.inf)]], [[0.0, 2.5]]), "an entry that is inf: inf * 0 is NaN")
-    M, K, N = sizes(rng, 10, 25)
-    A = [row[: (n + 1) % 6] for n, row in enumerate(_entries(rng, M, K, 5))]  # 1, 2, 3, 4, 5, 0, 1 …
-    yield Case((A, rows(rng, K, N)), f"{M} x {K} by {K} x {N}, from 0 to 5 entries a row")
-
-
-def _entries(rng: np.random.Generator, M: int, K: int, filled: int) -> Entries:
-    return [
-        list(zip(rng.permutation(K)[:filled].tolist(), rows(rng, 1, filled, 2)[0], strict=True))
-        for _ in range(M)
-    ]
 
 
 ROWS = Task(
@@ -407,23 +421,31 @@ def extrapolate(sizes: list[float], seconds: list[float], N: float, slip: str = 
 def _timings(rng: np.random.Generator) -> Iterator[Case]:
     plain = [8.0, 16.0, 32.0, 64.0]
     yield Case((plain, [1e-9 * n**3 for n in plain], 500.0), "an exact cubic law, 1 ns per step")
-    for exponent, count in ((3.0, 5), (2.0, 4), (2.81, 7), (1.0, 3), (2.5, 7)):  # 7 twice, not the same
-        sizes = sorted(float(n) for n in rng.choice(np.arange(10, 400), count, replace=False))
-        noise = rng.uniform(0.75, 1.35, count)
-        seconds = [float(3e-8 * n**exponent * e) for n, e in zip(sizes, noise, strict=True)]
-        yield Case((sizes, seconds, 1024.0), f"{count} noisy timings")
-    yield Case((sizes, seconds, sizes[2]), "N is one of the sizes: asked is the fit, not that timing")
-    yield Case((sizes, seconds, (sizes[3] + sizes[4]) / 2), "N lies between the sizes")
-    late = [*seconds[:3], 1.5 * seconds[4], *seconds[4:]]
-    yield Case((sizes, late, 700.0), "one took longer than the next larger one")
-    yield Case(([100.0, 200.0], [0.5, 4.1], 50.0), "two points, N below them")
-    yield Case(([64.0, 16.0, 128.0, 32.0], [0.11, 0.002, 0.9, 0.012], 500.0), "timings in no order of size")
-    twice = [32.0, 64.0, 64.0, 128.0], [0.012, 0.13, 0.11, 0.9]
-    yield Case((*twice, 500.0), "one size was timed twice: both timings count")
+    made = every_pair(
+        rng,
+        count=(2, 3, between(4, 8)),
+        exponent=(3.0, 1.0, 2.0, 2.81),
+        again=("", "the smallest twice", "the largest twice"),
+        last=("", "the largest took less than the one before"),
+        order=("", "from the largest on", "in no order"),
+        asked=("N above them", "N below them", "N is one of them", "N between them"),
+    )
+    first = (5, 2.5, "", "", "", "N above them")
+    for count, exponent, *said in (first, *map(dict.values, sorted(made, key=simple_first))):
+        sizes = np.sort(rng.choice(np.arange(10, 400, 30.0), count, replace=False)) + rng.integers(30)
+        N = {"N above them": 1024.0, "N below them": 5.0, "N between them": sizes[-2:].mean()}
+        N = float(N.get(said[-1], rng.choice(sizes)))
+        again = {"the smallest twice": sizes[:1], "the largest twice": sizes[-1:]}.get(said[0], [])
+        sizes = np.sort([*sizes, *again])
+        seconds = 3e-8 * sizes**exponent * rng.uniform(0.75, 1.35, len(sizes))
+        seconds[-1] = 0.8 * seconds[-2] if said[1] else seconds[-1]
+        at = np.argsort({"": sizes, "from the largest on": -sizes}.get(said[2], rng.random(len(sizes))))
+        label = ", ".join(filter(None, (f"{len(sizes)} noisy timings", *said)))
+        yield Case((sizes[at].tolist(), seconds[at].tolist(), N), label)
 
 
 def _two_points(sizes: list[float], seconds: list[float], N: float, first: int) -> tuple[float, float] | None:
-    if len(sizes) < 3:
+    if len(sizes) < 3 or sizes[-1] == sizes[first]:
         return None
     p = math.log(seconds[-1] / seconds[first]) / math.log(sizes[-1] / sizes[first])
     return p, seconds[first] * (N / sizes[first]) ** p
