@@ -11,11 +11,12 @@ import numpy as np
 
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import Mismatch, close, exact, same
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.fp8.shared import MODULES, TENSOR_CORE, USUAL_IMPORTS
-from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, TensorCore, gemm_e4m3
+from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16, TensorCore
 
 # --- Comparing numbers of which zero has a sign, too --------------------------------------------------------
 
@@ -116,35 +117,31 @@ def encode(x: float) -> int:
 
 
 def _numbers(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield all that is special, all of e4m3 and all ties, each with both signs."""
     yield Case((0.3,), "an ordinary number")
     for x, said in (
         (0.0, "zero"),
-        (-0.0, "zero with a minus"),
         (448.0, "the largest number"),
         (464.0, "half a step beyond the largest number"),
         (465.0, "beyond the largest number"),
-        (-1e30, "far beyond the largest number"),
+        (1e30, "far beyond the largest number"),
         (math.inf, "infinity, which saturates"),
-        (-math.inf, "infinity with a minus, which saturates"),
         (math.nan, "NaN"),
-        (-math.nan, "NaN whose sign is set"),
         (2.0**-9, "the smallest number"),
         (2.0**-10, "half the smallest number: a tie"),
         (1.001 * 2.0**-10, "a little more than half the smallest number"),
         (math.nextafter(2.0**-10, 0), "just below half the smallest number"),  # half a step more is 1.0
-        (5e-324, "the smallest number of float64"),
-        (-5e-324, "the same with a minus, which its zero keeps"),
+        (5e-324, "the smallest number of float64, which becomes zero"),
         (7.5 * 2.0**-9, "between the largest subnormal and the smallest normal number: a tie"),
         (1.9375, "a tie between two exponents"),
     ):
-        yield Case((x,), said)
+        yield from _with_both_signs(x, said)
     for code in rng.permutation(126):
         yield from _near_a_tie(int(code), float(rng.choice([-1.0, 1.0])))
     for value in rng.permutation(VALUES):
-        for x in (float(value), -float(value)):
-            yield Case((x,), "a number of e4m3")
-    for x in rng.choice([-1.0, 1.0], 80) * np.exp2(rng.uniform(-12, 9.5, 80)):
-        yield Case((float(x),), "any number")
+        yield from _with_both_signs(float(value), "a number of e4m3")
+    for x in np.exp2(rng.uniform(-12, 9.5, 40)):
+        yield from _with_both_signs(float(x), "any number")
 
 
 def _near_a_tie(code: int, sign: float) -> Iterator[Case]:
@@ -156,7 +153,12 @@ def _near_a_tie(code: int, sign: float) -> Iterator[Case]:
         (1 - near, "just below a tie"),
         (1 + near, "just above a tie"),
     ):
-        yield Case((sign * tie * factor,), said)
+        yield from _with_both_signs(sign * tie * factor, said)
+
+
+def _with_both_signs(x: float, said: str) -> Iterator[Case]:
+    yield Case((x,), said)
+    yield Case((-x,), f"{said}, with the other sign")
 
 
 def _odd_tie(got: int, x: float) -> bool:
@@ -220,40 +222,63 @@ def quantise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (x / np.repeat(scales, SIDE, axis=1)[:, :K]).astype(np.float32), scales
 
 
+#: None, one, fewer than a block, a whole one, one more: of one block, of two, of three, and four.
+COLUMNS = (0, 1, between(2, 127), 127, 128, 129, between(130, 256), 256, between(257, 384), between(385, 500))
+VIEWS = ("", "a transposed view", "every second column of a matrix")
+#: What is special about a block, and the size of its largest number if that is it.
+BLOCKS = {
+    "": None,
+    "a block of zeros": 0.0,
+    "a block of very small numbers": 1e-6,
+    "a block whose largest number is just below 1e-4": 9e-5,
+    "a block whose largest number is just above 1e-4": 1.2e-4,
+    "numbers far beyond 448": 1e30,
+    "a block of numbers below 0": None,
+    "a NaN: it spreads over its block": None,
+    "the largest number is the first of its block": None,
+    "the largest number is the last of its block": None,
+}
+
+
 def _matrices(rng: np.random.Generator) -> Iterator[Case]:
-    for M, K, said in (
-        (3, 128, "one block"),
-        (2, 256, "two blocks"),
-        (5, 300, "the last block has 44 columns"),
-        (1, 1, "one number"),
-        (4, 129, "the last block has one column"),
-        (7, 127, "one block that is not full"),
-        (2, 0, "no columns"),
-        (int(rng.integers(3, 9)), int(rng.integers(390, 500)), "any size"),
-    ):
-        yield Case((_matrix(rng, M, K),), f"x {M} x {K}: {said}", guard=True)
-    x = _matrix(rng, 4, 384)
-    x[1, 128:256] = 0
-    yield Case((x,), "x 4 x 384, a block of zeros", guard=True)
-    x = _matrix(rng, 4, 260)
-    x[2, 128:256] = 1e-6 * rng.standard_normal(128)
-    for row, largest in ((0, 9e-5), (1, 1.2e-4), (3, 1e-3)):  # below the smallest that counts, and above it
-        x[row, 128:256] *= largest / np.abs(x[row, 128:256]).max()
-    yield Case((x,), "x 4 x 260, blocks of very small numbers", guard=True)
-    x = -np.abs(_matrix(rng, 3, 200))
-    yield Case((x,), "x 3 x 200, all numbers below 0", guard=True)
-    x = _matrix(rng, 3, 260)
-    x[1, 140] = np.nan
-    yield Case((x,), "x 3 x 260, a NaN: it spreads over its block")
-    yield Case((_matrix(rng, 5, 300),), "x 5 x 300 again, with other numbers", guard=True)
-    yield Case((_matrix(rng, 200, 6).T,), "x 6 x 200, a transposed view")
-    yield Case((_matrix(rng, 5, 520)[:, ::2],), "x 5 x 260, every second column of a matrix")
-    yield Case((np.float32(1e4) * _matrix(rng, 3, 200),), "x 3 x 200, numbers far beyond 448")
+    for M, K in ((3, 128), (2, 256), (5, 300)):
+        yield _with_special_blocks(rng, M, K)
+    heights = (1, between(2, 9), between(129, 140))
+    rows = every_pair(rng, M=heights, K=COLUMNS, special=(*BLOCKS,), view=VIEWS, unless=_has_no_block)
+    for row in sorted(rows, key=_how_special):
+        yield _with_special_blocks(rng, **row)
+
+
+def _has_no_block(row: dict[str, Any]) -> bool:
+    return bool(row["special"]) and row["K"] == 0
+
+
+def _how_special(row: dict[str, Any]) -> tuple[int, int]:
+    return bool(row["special"]) + bool(row["view"]) + (not 1 < row["M"] < SIDE), row["M"] * row["K"]
+
+
+def _with_special_blocks(rng: np.random.Generator, M: int, K: int, special: str = "", view: str = "") -> Case:
+    x = _matrix(rng, M, K)
+    for n, k in enumerate(range(0, K, SIDE)):  # each in another row, if there are as many
+        block = x[n % M, k : k + SIDE]
+        largest = np.abs(block).max()
+        if BLOCKS[special] is not None:
+            block *= np.float32(BLOCKS[special] / largest)
+        elif "below 0" in special:
+            block[:] = -np.abs(block)
+        elif "NaN" in special:
+            block[rng.integers(len(block))] = np.nan
+        elif special:
+            block[0 if "first" in special else -1] = rng.choice([-2, 2]) * largest
+    if view:
+        x = np.ascontiguousarray(x.T).T if "transposed" in view else np.repeat(x, 2, axis=1)[:, ::2]
+    what = ", ".join(filter(None, ("" if K else "no columns", special, view)))
+    return Case((x,), f"x {M} x {K}{what and ': '}{what}", guard=not view)
 
 
 def _matrix(rng: np.random.Generator, M: int, K: int) -> np.ndarray:
     """Return numbers whose size differs from block to block, with signs."""
-    sizes = np.exp2(rng.integers(-5, 8, (M, K // SIDE + 1)))
+    sizes = np.exp2(rng.integers(-5, 7, (M, K // SIDE + 1)))
     x = rng.standard_normal((M, K)) * np.repeat(sizes, SIDE, axis=1)[:, :K]
     return x.astype(np.float32)
 
@@ -327,58 +352,71 @@ QUANTISE = Task(
 
 def _small_blocks_differ(got: np.ndarray, scales: np.ndarray) -> bool:
     small = scales <= np.float32(SMALLEST_AMAX / LARGEST) * (1 + 1e-6)
-    return bool(
-        small.any()
-        and (~small).any()
-        and same(got[~small], scales[~small])
-        and (got[small] < scales[small]).all()
-    )
+    alike = same(np.where(small, 0, got), np.where(small, 0, scales))
+    return bool(small.any() and alike and (got[small] < scales[small]).all())
 
 
 # --- 10.promotion: a new sum every so many products, and the sums in float32 --------------------------------
 
 
-def two_level(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    """Return A (M, K) times B (N, K) transposed, float32, with a new sum every `every` products."""
-    return gemm_e4m3(A, B, promote_every=every, core=TensorCore("", *core))
+_TENSOR_CORE = load(TENSOR_CORE, "tensor_core")
+
+
+def two_level(
+    A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int], twice: bool = False
+) -> np.ndarray:
+    """Return A (M, K) times B (N, K) transposed, float32, with a new sum every `every` products.
+
+    `twice` is a fault: each sum begins with the total, which then is added once more.
+    """
+    total = np.zeros((len(A), len(B)), np.float32)
+    for start in range(0, A.shape[1], every):
+        a, b = (one[:, start : start + every] for one in (A, B))
+        total = total + _TENSOR_CORE(a, b, total if twice else np.zeros_like(total), core)
+    return total
+
+
+ROWS = (1, between(2, 6), between(6, 17))
+#: None, one, less than a step, a run of 128, one more, and several of each length.
+PRODUCTS = (0, 1, between(2, 32), 128, 129, between(257, 300), between(385, 512), 512)
+EVERY = (20, 32, 48, 64, 100, 128, 256)  # steps of 16 and 32 may end in the middle
+CORES = (HOPPER, ADA, BLACKWELL, HOPPER_FP16)
+NUMBERS = ("", "no number below 0", "subnormal numbers", "a row of zeros in A and one in B")
 
 
 def _products(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, K, every, core in (
-        (2, 3, 256, 128, HOPPER),
-        (13, 15, 512, 32, HOPPER),
-        (14, 13, 896, 256, HOPPER),
-        (1, 1, 128, 128, HOPPER),
-        (5, 2, 300, 128, HOPPER),
-        (4, 3, 129, 128, HOPPER),
-        (32, 32, 32, 32, HOPPER),
-        (2, 4, 97, 64, HOPPER),
-        (3, 2, 40, 128, HOPPER),
-        (3, 3, 0, 128, HOPPER),
-        (3, 4, 384, 128, ADA),
-        (2, 5, 320, 64, BLACKWELL),
-        (int(rng.integers(3, 7)), int(rng.integers(3, 7)), int(rng.integers(700, 999)), 128, HOPPER),
-        (9, 8, 1536, 32, HOPPER),  # so many sums that any other order rounds another way
-    ):
-        A, B = (_e4m3(rng, rows, K) for rows in (M, N))
-        if rng.integers(2):
-            A, B = np.abs(A), np.abs(B)
-        key = core.terms, core.sum_bits, core.result_bits
-        yield Case((A, B, every, key), f"A {M} x {K}, B {N} x {K}, a new sum every {every}, as {core.name}")
+    yield _product(rng, 2, 3, 256, 128, HOPPER)
+    yield _product(rng, 13, 15, 512, 32, HOPPER)
+    yield _product(rng, 32, 32, 32, 32, HOPPER)  # A, B and the result in one shape: none is another's place
+    rows = every_pair(rng, M=ROWS, N=ROWS, K=PRODUCTS, every=EVERY, core=CORES, numbers=NUMBERS)
+    for row in sorted(rows, key=_how_hard):
+        yield _product(rng, **row)
+    yield _product(rng, 9, 8, 1536, 32, HOPPER)  # so many sums that any other order rounds another way
+
+
+def _how_hard(row: dict[str, Any]) -> int:
+    return (row["core"] is not HOPPER) + bool(row["numbers"]) + bool(row["every"] % row["core"].terms)
+
+
+def _product(
+    rng: np.random.Generator, M: int, N: int, K: int, every: int, core: TensorCore, numbers: str = ""
+) -> Case:
+    A, B = (_e4m3(rng, rows, K) for rows in (M, N))
+    if numbers == NUMBERS[1]:
+        A, B = np.abs(A), np.abs(B)
+    elif numbers == NUMBERS[2]:
+        A, B = (E4M3.round(np.sign(one) * 2.0**-9 * rng.integers(1, 8, one.shape)) for one in (A, B))
+    elif numbers:
+        A[rng.integers(M)], B[rng.integers(N)] = 0, 0
+    what = f", {numbers}" if numbers else ""
+    said = f"A {M} x {K}, B {N} x {K}, a new sum every {every}, as {core.name}{what}"
+    return Case((A, B, every, (core.terms, core.sum_bits, core.result_bits)), said)
 
 
 def _e4m3(rng: np.random.Generator, rows: int, K: int) -> np.ndarray:
     """Return numbers whose size changes every 64 columns, so that the outer sums are rounded."""
     sizes = np.exp2(rng.integers(-5, 7, K // 64 + 1))
     return E4M3.round(rng.standard_normal((rows, K)) * np.repeat(sizes, 64)[:K])
-
-
-def _counted_twice(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    tensor_core = load(TENSOR_CORE, "tensor_core")
-    total = np.zeros((len(A), len(B)), np.float32)
-    for k in range(0, A.shape[1], every):
-        total = total + tensor_core(A[:, k : k + every], B[:, k : k + every], total, core)
-    return total
 
 
 def _is_exact(got: np.ndarray, A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> bool:
@@ -408,10 +446,10 @@ PROMOTION = Task(
     rules=(Language(MODULES, given=TENSOR_CORE),),
     lookalikes={
         "That is one sum from beginning to end: the tensor core's sum must begin anew, from zero, every "
-        "`every` products.": _gives(lambda A, B, _, core: gemm_e4m3(A, B, core=TensorCore("", *core))),
+        "`every` products.": _gives(lambda A, B, _, core: two_level(A, B, max(A.shape[1], 1), core)),
         "That sum is exact: the product must go through `tensor_core`, with all it cuts off.": _is_exact,
         "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.": _gives(
-            _counted_twice
+            lambda *args: two_level(*args, twice=True)
         ),
         "Only the last of the inner sums is there: add them up.": _gives(
             lambda A, B, n, core: two_level(A[:, (k := (A.shape[1] - 1) // n * n) :], B[:, k:], n, core)
