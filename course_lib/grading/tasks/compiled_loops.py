@@ -72,17 +72,19 @@ def all_inputs(
     """Yield two plain products, then every two of: these M, these K, these N, a FORM, a SPECIAL."""
     for shape in ((3, 3, 3), sizes(rng, 2, 7)):
         yield case(rng, *shape)
-    rows = every_pair(rng, M=M, K=K, N=N, form=FORMS, special=SPECIAL, unless=_has_no_place)
-    for row in sorted(rows, key=_how_hard):  # a report says the first that is wrong
+    rows = every_pair(rng, M=M, K=K, N=N, form=FORMS, special=SPECIAL, unless=has_no_place)
+    for row in sorted(rows, key=how_hard):
         yield formed(rng, **row)
 
 
-def _how_hard(row: dict) -> tuple[int, int]:
-    return bool(row["special"]) + (row["form"] != FORMS[0]), row["M"] + row["K"] + row["N"]
+def how_hard(row: dict) -> tuple[int, int]:
+    """Return what a row is sorted by: a report says the first that is wrong."""
+    numbers = (n for n in row.values() if isinstance(n, int))
+    return bool(row["special"]) + (row["form"] != FORMS[0]), sum(numbers)
 
 
-def _has_no_place(row: dict) -> bool:
-    return bool(row["special"]) and 0 in (row["M"], row["K"], row["N"])
+def has_no_place(row: dict) -> bool:
+    return bool(row["special"]) and 0 in row.values()
 
 
 def formed(

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from course_lib.grading.compare import Values, exact, product_tolerance
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.task import Case, Task
-from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, matrix, product, sizes
+from course_lib.grading.tasks.compiled_loops import (
+    FORMS,
+    LOOPS_ONLY,
+    SPECIAL,
+    formed,
+    has_no_place,
+    how_hard,
+    matrix,
+    product,
+    sizes,
+)
 
 #: What the assignment's setup cell imports, and what Python has for counting. No PyTorch, nor this course.
 USUAL_IMPORTS = Language(("numpy", "numba", "math", "collections", "itertools"))
@@ -37,94 +49,63 @@ def layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[str, int, 
     return COPY
 
 
+ONE, TWO, FEW, MORE = (1, 2), (2, 3), (3, 6), (6, 9)  # spans that a size is drawn from
+#: (B, H), (M, N), and the strides: of utterances and heads, and of rows and columns.
+UTTERANCES_AND_HEADS = (FEW, MORE), (MORE, FEW), (TWO, FEW), (FEW, TWO), (ONE, FEW), (FEW, ONE)
+ROWS_AND_COLUMNS = (FEW, MORE), (MORE, FEW), (TWO, FEW), (FEW, TWO), ((4, 5), (4, 5))
+STEPS = {
+    "one matrix behind the other": lambda B, H, M, N: (H * M * N, M * N),
+    "a gap behind each matrix": lambda B, H, M, N: (H * (M * N + 4), M * N + 4),
+    "the heads of a projection (T, B, H * D)": lambda B, H, M, N: (H * N, N),
+    "each matrix begins one number further": lambda B, H, M, N: (H, 1),
+    "one matrix for all": lambda B, H, M, N: (0, 0),
+    "matrices from the last to the first": lambda B, H, M, N: (-H * M * N, -M * N),
+    "the heads of a projection (B, T, H * D)": lambda B, H, M, N: (M * H * N, N),
+    "a gap between utterances": lambda B, H, M, N: (H * M * N + 4, M * N),
+    "all utterances of a head lie together": lambda B, H, M, N: (M * N, B * M * N),
+    "a head further is an utterance further": lambda B, H, M, N: (M * N, M * N),
+    "one matrix for each head, the same for all utterances": lambda B, H, M, N: (0, M * N),
+    "one matrix for each utterance, the same for all heads": lambda B, H, M, N: (M * N, 0),
+    "utterances from the last to the first": lambda B, H, M, N: (-H * M * N, M * N),
+    "heads from the last to the first": lambda B, H, M, N: (H * M * N, -M * N),
+}
+INSIDE = {
+    "rows as they are made": lambda M, N, pad: (N, 1),
+    "padded rows": lambda M, N, pad: (N + pad, 1),
+    "rows that overlap by one number": lambda M, N, pad: (N - 1, 1),
+    "rows that begin one number further": lambda M, N, pad: (1, 1),
+    "one row for the whole matrix": lambda M, N, pad: (0, 1),
+    "rows from the last to the first": lambda M, N, pad: (-N, 1),
+    "each row from its end": lambda M, N, pad: (N, -1),
+    "one number for each row": lambda M, N, pad: (N, 0),
+    "every second column": lambda M, N, pad: (2 * N, 2),
+}
+
+
 def _views(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield views, most of them once more with each matrix transposed: then both labels stand beside them."""
     B, H, M, N = sizes(rng, 2, 9, count=4)
-    yield from _view(
-        (B, H, M, N), (H * M * N, M * N, N, 1), "a tensor as it is made", "the same, each matrix transposed"
+    strides = H * M * N, M * N, N, 1
+    yield Case(((B, H, M, N), strides), "a tensor as it is made")
+    yield Case(((B, H, N, M), (*strides[:2], 1, N)), "the same, each matrix transposed")
+    yield Case(((B, 1, M, N), strides), "the first head of each utterance")
+    heads = (1, H, M, N), (M * H * N, N, H * N, 1)
+    yield Case(heads, "the heads of one utterance in a projection (B, T, H * D)")
+    as_made, *others = INSIDE
+    for steps, batch in itertools.product(STEPS, UTTERANCES_AND_HEADS):  # in others it would be a copy anyway
+        yield from _view(rng, steps, as_made, batch, (FEW, MORE))
+    rows = every_pair(
+        rng, steps=tuple(STEPS), inside=others, batch=UTTERANCES_AND_HEADS, each=ROWS_AND_COLUMNS
     )
-    yield from _view(
-        (B, 1, M, N),
-        (H * M * N, M * N, N, 1),
-        "the first head of each utterance",
-        "the first head of each, transposed",
-    )
-    yield from _view(
-        (B, 1, M, N), (M * N, B * M * N, N, 1), "the first head where all utterances of a head lie together"
-    )
-    one, apart = (1, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)  # as promised, never B = H = 1
-    yield from _view(one, apart, "every second column of the heads of one utterance")
-    yield from _view(
-        (B, H, N, M),
-        (H * M * N, M * N, M, 1),
-        "a tensor as it is made, M and N exchanged",
-        "the same, each matrix transposed",
-    )
-    yield from _view(
-        (B, H, M, N), (H * M * N, M * N, N, 0), "one number for each row", "one number for each column"
-    )
-    for few in ((2, H, M, N), (B, 2, M, N)):
-        width = few[1] * N
-        yield from _view(few, (M * width, N, width, 1), f"the heads of a projection, {few[0]} x {few[1]}")
-    T, D, width = M, N, H * N
-    heads = "the heads of a projection"
-    yield from _view(
-        (B, H, T, D), (T * width, D, width, 1), f"{heads} (B, T, H * D)", f"{heads}, each transposed"
-    )
-    for many in (3 * width, 5 * width):
-        labels = (f"the heads of one utterance, {more}in rows of {many}" for more in ("", "transposed, "))
-        yield from _view((1, H, T, D), (T * many, D, many, 1), *labels)
-    yield from _view(
-        (B, H, T, D), (width, D, B * width, 1), f"{heads} that is (T, B, H * D)", "the same, each transposed"
-    )
-    yield from _view((1, H, M, N), (H * M * N, 0, N, 1), "one utterance, one matrix for all of its heads")
-    yield from _view((B, 1, M, N), (0, M * N, N, 1), "the first head of one utterance for all utterances")
-    for back, what in (((1, H, M, N), "heads"), ((B, 1, M, N), "utterances")):
-        strides = (-M * N, -M * N, N, 1)
-        yield from _view(back, strides, f"{what} alone, from the last to the first", "the same, transposed")
-    for strides, *labels in (
-        ((H, 1, N, 1), "matrices that begin one number further each time"),
-        ((0, 0, N, 1), "one matrix for all of them"),
-        ((H * N, N, 0, 1), "one row for each matrix", "one column for each matrix"),
-        ((M * N, M * N, N, 1), "the heads of an utterance, and one further for the next"),
-        ((0, M * N, N, 1), "one matrix for each head, the same for all utterances"),
-        ((M * N, 0, N, 1), "one matrix for each utterance, the same for all heads"),
-        ((2 * H * M * N, 2 * M * N, 2 * N, 1), "every second row"),
-        (
-            (2 * H * M * N, 2 * M * N, 2 * N, 2),
-            "every second column",
-            "every second column, each matrix transposed",
-        ),
-        ((H * (M + N), M + N, 1, 1), "sliding windows, one number further each time"),
-        ((H * M * N, M * N, N - 1, 1), "rows that overlap by one number"),
-        ((H * M * N, M * N, 1, M - 1), "columns that overlap by one number"),
-        ((H * M * N, M * N, -N, 1), "rows from the last to the first", "columns from the last to the first"),
-        ((H * M * N + 4, M * N, N, 1), "a gap between utterances"),
-        ((H * M * N, M * N, N, -1), "each row from its end", "each column from its end"),
-        ((-H * M * N, -M * N, N, 1), "matrices from the last to the first", "the same, each transposed"),
-        (
-            (-H * M * N, M * N, N, 1),
-            "utterances from the last to the first, each with its heads in order",
-            "the same, each matrix transposed",
-        ),
-        ((H * M * N, -M * N, N, 1), "heads from the last to the first"),
-    ):
-        yield from _view((B, H, M, N), strides, *labels)
-    for (rows, columns), row in (((3, 7), 5), ((7, 3), 2)):
-        view = (B, H, rows, columns), (H * rows * columns, rows * columns, row, 1)
-        yield from _view(*view, "rows that overlap by more", "columns that overlap by more")
-    for pad in sizes(rng, 1, 30, count=2):
-        row = N + pad
-        label = f"rows padded by {pad}"
-        yield from _view((B, H, M, N), (H * M * row, M * row, row, 1), label, f"{label}, transposed")
+    for row in sorted(rows, key=lambda row: list(STEPS).index(row["steps"])):
+        yield from _view(rng, **row)
 
 
-def _view(shape: tuple, strides: tuple, label: str, turned: str = "") -> Iterator[Case]:
-    """Yield the view; and, with a label for it, the one in which each matrix is transposed."""
-    yield Case((shape, strides), label)
-    if turned:
-        (B, H, M, N), (b, h, row, column) = shape, strides
-        yield Case(((B, H, N, M), (b, h, column, row)), turned)
+def _view(rng: np.random.Generator, steps: str, inside: str, batch: tuple, each: tuple) -> Iterator[Case]:
+    """Yield the view, and the one in which each matrix is transposed."""
+    B, H, M, N, pad = (int(rng.integers(*span)) for span in (*batch, *each, (1, 30)))
+    (b, h), (row, column) = STEPS[steps](B, H, M, N), INSIDE[inside](M, N, pad)
+    yield Case(((B, H, M, N), (b, h, row, column)), f"{steps}; {inside}")
+    yield Case(((B, H, N, M), (b, h, column, row)), f"{steps}; {inside}, each matrix transposed")
 
 
 STRIDES = Task(
@@ -215,31 +196,38 @@ def _tolerance(want: np.ndarray, args: tuple) -> np.ndarray:
 
 
 def _batches(rng: np.random.Generator) -> Iterator[Case]:
-    batch, M, K, N = sizes(rng, 3, 9, count=4)
-    for b, m, k, n, said in (
-        (3, 3, 3, 3, "three products of squares"),
-        (batch, M, K, N, "all four sizes different"),
-        (1, N, M, K, "a batch of one"),
-        (0, M, K, N, "a batch of none"),
-        (batch, M, 0, N, "an empty sum is 0"),
-        (batch, 0, K, N, "no rows"),
-        (batch, M, K, 0, "no columns"),
-        (K, 1, 2 * N + 1, 1, "dot products"),
-    ):
-        pair = matrix(rng, b, m, k), matrix(rng, b, k, n)
-        yield Case(pair, f"float64, A {b} x {m} x {k}, B {b} x {k} x {n}: {said}", guard=True)
-    pair = matrix(rng, batch, M, K, dtype="float32"), matrix(rng, batch, K, N, dtype="float32")
-    yield Case(pair, "float32: the result is float32", guard=True)
-    q, k = matrix(rng, M, batch, K), matrix(rng, N, batch, K)  # (T, heads, D), as a projection leaves them
-    yield Case(
-        (q.transpose(1, 0, 2), k.transpose(1, 2, 0)), "views: heads of q, and of k transposed", guard=True
+    for all_sizes in ((3, 3, 3, 3), sizes(rng, 3, 9, count=4)):
+        yield _batch(rng, *all_sizes)
+    rows = every_pair(
+        rng,
+        batch=(1, 0, 2, between(3, 7)),
+        **dict.fromkeys("MKN", (0, 1, 2, 3, between(4, 8), between(8, 24))),
+        form=FORMS,
+        special=SPECIAL,
+        unless=lambda row: has_no_place(row) or _is_no_view(row),
     )
-    A, B = matrix(rng, 3, 4, 5), matrix(rng, 3, 5, 4)
-    for n in range(3):
-        A[n, 1, 2 * n], B[n, 2 * n, 1] = 0.0, np.inf
-        A[n, 2, 4 - 2 * n], B[n, 4 - 2 * n, 3] = -np.inf, 0.0
-    A[1, 3, 3] = np.nan
-    yield Case((A, B), "0 meets inf, from either side, and a NaN: 0 * inf is NaN", guard=True)
+    for row in sorted(rows, key=how_hard):
+        yield _batch(rng, **row)
+
+
+def _is_no_view(row: dict) -> bool:
+    """Whether NumPy calls one of the views contiguous: Numba would compile once more for its type."""
+    return row["form"] == "views" and (row["K"] == 1 or 0 in (row["M"], row["N"]))
+
+
+def _batch(
+    rng: np.random.Generator, batch: int, M: int, K: int, N: int, form: str = "", special: str = ""
+) -> Case:
+    """Return a batch of products in one of the FORMS, each with the special number at places of its own."""
+    dtype = "float32" if form == "float32" else "float64"
+    cases = [formed(rng, M, K, N, dtype, special) for _ in range(max(batch, 1))]
+    A, B = (np.stack(of)[:batch] for of in zip(*(case.args for case in cases), strict=True))
+    label = f"batch {batch}: {cases[0].label}"
+    if form == "views":
+        q, k = (np.repeat(of, 2, axis=2) for of in (A.transpose(1, 0, 2), B.transpose(2, 0, 1)))
+        A, B = q[:, :, ::2].transpose(1, 0, 2), k[:, :, ::2].transpose(1, 2, 0)
+        label += ", views: heads of q, and of k transposed, of each every 2nd number"
+    return Case((A, B), label, guard=True)
 
 
 BMM = Task(
@@ -307,40 +295,74 @@ def im2col(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int)
     return padded[:, frames].reshape(C * kernel, T_out)
 
 
+#: How many frames there are: `reach` is what one column reads beyond the padding, `more` columns follow it.
+FRAMES = {
+    "no frame is left over": lambda reach, stride, more: reach + more * stride,
+    "frames are left over": lambda reach, stride, more: reach + more * stride + stride - 1,
+    "one column": lambda reach, stride, more: reach,
+    "one column, and frames are left over": lambda reach, stride, more: reach + stride - 1,
+    "a single frame": lambda reach, stride, more: 1,
+    "two frames": lambda reach, stride, more: 2,
+}
+LAYOUTS = ("", "a transposed view", "every second frame of a longer signal")
+MOVED = ("", "NaN and inf are moved like any number", "zeros and equal numbers")
+
+
 def _signals(rng: np.random.Generator) -> Iterator[Case]:
-    for C, T, kernel, stride, padding, dilation, said in (
-        (1, 6, 3, 1, 0, 1, "one channel, nothing special"),
-        (2, 5, 3, 1, 1, 1, "padded so that T stays"),
-        (2, 8, 3, 2, 1, 1, "stride 2, the last frame of the padding is left over"),
-        (2, 9, 3, 2, 0, 1, "stride 2, no padding"),
-        (3, 10, 2, 1, 0, 3, "dilation 3"),
-        (3, 7, 1, 1, 0, 1, "kernel 1: pointwise"),
-        (2, 7, 1, 3, 0, 2, "kernel 1, stride 3"),
-        (2, 3, 5, 1, 2, 1, "the kernel is longer than the signal"),
-        (3, 4, 4, 3, 0, 1, "one column only"),
-        (2, 1, 3, 2, 1, 1, "a single frame"),
-        (2, 2, 2, 3, 4, 2, "more padding than signal: whole columns of 0"),
+    for C, T, *how, dtype, said in (
+        (1, 6, 3, 1, 0, 1, "float64", "one channel, nothing special"),
+        (2, 5, 3, 1, 1, 1, "float64", "padded so that T stays"),
+        (2, 8, 3, 2, 1, 1, "float64", "stride 2, the last frame of the padding is left over"),
+        (2, 9, 3, 2, 0, 1, "float64", "stride 2, no padding"),
+        (3, 10, 2, 1, 0, 3, "float32", "dilation 3"),
     ):
-        yield _folded(matrix(rng, C, T), kernel, stride, padding, dilation, said)
-    for dtype in ("float32", "float64", "float32"):
-        C, kernel, stride, padding, dilation = sizes(rng, 2, 8, count=5)
-        T = dilation * (kernel - 1) + 1 + int(rng.integers(8, 20))
-        x = rng.uniform(0.5, 2.0, (C, T)).astype(dtype)
-        yield _folded(x, kernel, stride, padding, dilation, "all sizes different")
-    for said in ("small", "the same sizes, other numbers"):
-        yield _folded(rng.uniform(0.5, 2.0, (2, 6)), 3, 2, 1, 1, said)
-    x = rng.uniform(0.5, 2.0, (2, 6))
-    x[0, 1], x[0, 4], x[1, 2], x[:, [0, -1]] = np.nan, np.inf, -np.inf, np.inf
-    yield _folded(x, 2, 1, 1, 2, "NaN and inf, also beside the padding, are moved like any number")
-    x = rng.uniform(0.5, 2.0, (12, 4)).T
-    yield _folded(x, 3, 2, 2, 2, "x is a transposed view")
-    x = rng.uniform(0.5, 2.0, (3, 18))[:, ::2]
-    yield _folded(x, 3, 2, 1, 2, "x is every second frame of a longer signal")
-    # Who copies x only where there is something to pad works on these two themselves.
-    x = rng.uniform(0.5, 2.0, (9, 3)).astype(np.float32).T
-    yield _folded(x, 3, 2, 0, 1, "x is a transposed view, and nothing is padded")
-    x = rng.uniform(0.5, 2.0, (2, 20))[:, ::2]
-    yield _folded(x, 2, 1, 0, 3, "x is every second frame of a longer signal, and nothing is padded")
+        yield _folded(matrix(rng, C, T, dtype=dtype), *how, said)
+    rows = every_pair(
+        rng,
+        C=(1, 2, between(3, 6)),
+        kernel=(1, 2, 3, between(4, 7)),
+        stride=(1, 2, 3, between(4, 7)),
+        padding=(0, 1, 2, between(3, 8)),
+        dilation=(1, 2, 3, between(4, 6)),
+        frames=tuple(FRAMES),
+        more=(between(1, 12),),
+        dtype=("float64", "float32"),
+        layout=LAYOUTS,
+        moved=MOVED,
+        unless=lambda row: not _has_a_column(row),
+    )
+    for row in sorted(rows, key=lambda row: bool(row["layout"]) + bool(row["moved"])):
+        yield _signal(rng, row)
+
+
+def _frames(row: dict) -> tuple[int, int]:
+    """Return the frames of the signal, and how many of them a column reads beyond the padding."""
+    reach = row["dilation"] * (row["kernel"] - 1) + 1 - 2 * row["padding"]
+    return FRAMES[row["frames"]](reach, row["stride"], row["more"]), reach
+
+
+def _has_a_column(row: dict) -> bool:
+    T, reach = _frames(row)
+    return max(1, reach) <= T and not ("are left" in row["frames"] and row["stride"] == 1)
+
+
+def _signal(rng: np.random.Generator, row: dict) -> Case:
+    x = moved(rng, (row["C"], _frames(row)[0]), row["dtype"], row["layout"], row["moved"])
+    said = "; ".join(filter(None, (row["frames"], row["moved"], row["layout"] and f"x is {row['layout']}")))
+    return _folded(x, row["kernel"], row["stride"], row["padding"], row["dilation"], said)
+
+
+def moved(rng: np.random.Generator, shape: tuple[int, int], dtype: str, layout: str, what: str) -> np.ndarray:
+    """Return numbers for a task that only moves them, in one of the LAYOUTS and with what MOVED says."""
+    x = matrix(rng, *shape, dtype=dtype)
+    if what:
+        odd = rng.choice((np.nan, np.inf, -np.inf) if "NaN" in what else (0.0, -0.0, 1.0), shape)
+        there = rng.random(shape) < 0.5
+        there[:, [0, -1]] = True  # beside the padding
+        x[there] = odd[there]
+    if "transposed" in layout:
+        return np.ascontiguousarray(x.T).T
+    return np.repeat(x, 2, axis=1)[:, ::2] if layout else x
 
 
 def _folded(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int, said: str) -> Case:
@@ -440,21 +462,15 @@ def rel_shift(
 
 def _scores(rng: np.random.Generator) -> Iterator[Case]:
     for T in (2, 3, 1, 4):
-        yield Case((_random(rng, T),), f"T = {T}")
-    for T in sizes(rng, 5, 30, count=2):
-        yield Case((_random(rng, T),), f"T = {T}")
-    yield Case((_random(rng, 4),), "T = 4, other numbers")
-    odd = _random(rng, 4)
-    odd[:, 3], odd[1, 2], odd[2, 4] = np.nan, np.inf, -np.inf
-    yield Case((odd,), "T = 4, NaN and inf are moved like any number")
-    yield Case((_random(rng, 5).astype(np.float32),), "T = 5, float32")
-    T = 6
-    wide = rng.uniform(0.5, 2.0, (T, 4 * T))[:, 1 : 4 * T - 1 : 2][:, : 2 * T - 1]
-    yield Case((wide,), "T = 6, every second column of a larger array")
-
-
-def _random(rng: np.random.Generator, T: int) -> np.ndarray:
-    return matrix(rng, T, 2 * T - 1)
+        yield Case((matrix(rng, T, 2 * T - 1),), f"T = {T}")
+    sides = (1, 2, 3, 4, 5, between(6, 12), between(12, 40))
+    rows = every_pair(rng, T=sides, dtype=("float64", "float32"), layout=LAYOUTS, moved=MOVED)
+    for row in sorted(rows, key=lambda row: (bool(row["layout"]) + bool(row["moved"]), row["T"])):
+        T = row["T"]
+        scores = moved(rng, (T, 2 * T - 1), row["dtype"], row["layout"], row["moved"])
+        layout = row["layout"].replace("frame of a longer signal", "column of a larger array")
+        said = "; ".join(filter(None, (row["moved"], layout)))
+        yield Case((scores,), f"T = {T}, {row['dtype']}{said and ': '}{said}")
 
 
 def _shifted(scores: np.ndarray, drop: int, first: int) -> np.ndarray:
