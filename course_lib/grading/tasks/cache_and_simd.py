@@ -57,25 +57,26 @@ def column_sets(
     return sum(map(bool, crowd)), most, "fits" if most <= (room or ways) else "conflict"
 
 
+#: Bytes, ways, bytes of a line. The fourth has an odd number of sets, the fifth one way, the last one set.
+CACHES = ((32768, 8, 64), (49152, 12, 64), (65536, 4, 128), (2880, 3, 64), (4096, 1, 32), (1536, 24, 64))
+
+
 def _columns(rng: np.random.Generator) -> Iterator[Case]:
-    geometry = ((32768, 8, 64), (49152, 12, 64), (65536, 4, 128), (15 * 3 * 64, 3, 64))
-    size, ways, line = geometry[int(rng.integers(2))]
-    yield Case((512, 4096, size, ways, line), "512 rows of 512 float64")
-    yield Case((512, 4104, size, ways, line), "512 rows of 513 float64")
-    yield Case((512, 4160, size, ways, line), "512 rows of 512 float64 and a line of padding")
-    yield Case((1, 4096, size, ways, line), "a single row")
-    yield Case((12, 4096, size, 12 if ways == 12 else 8, line), "few rows")
-    yield Case((100, 8, size, ways, line), "rows of one float64: several share a line")
+    cache = CACHES[int(rng.integers(2))]
+    yield Case((512, 4096, *cache), "512 rows of 512 float64")
+    yield Case((512, 4104, *cache), "512 rows of 513 float64")
+    yield Case((512, 4160, *cache), "512 rows of 512 float64 and a line of padding")
+    yield Case((100, 8, *cache), "rows of one float64: several share a line")
     # The last row begins in a line and ends in the next one, which holds no element of the column.
-    yield Case((91, 24, size, ways, line), "rows of three float64: some lines hold two of them")
-    yield Case((45, 64, 15 * 3 * 64, 3, 64), "an odd number of sets, all of them full")
-    yield Case((28, 7832, 15 * 3 * 64, 3, 64), "28 lines for 15 sets of 3, and 4 fall into one of them")
-    for size, ways, line in geometry:
-        rows = int(rng.integers(20, 700))
-        row_bytes = 8 * int(rng.integers(1, 1200))
-        yield Case((rows, row_bytes, size, ways, line), f"{rows} rows of {row_bytes // 8} float64")
-        yield Case((ways + 1, size // ways * int(rng.integers(1, 4)), size, ways, line), "one line too many")
-        yield Case((ways, size // ways * int(rng.integers(1, 4)), size, ways, line), "just enough ways")
+    yield Case((91, 24, *cache), "rows of three float64: some lines hold two of them")
+    yield Case((28, 7832, *CACHES[3]), "28 lines for 15 sets of 3, and 4 fall into one of them")
+    for size, ways, line in CACHES:
+        around = size // ways  # from a line to the next one of the same set
+        counts = (int(rng.integers(20, 700)), 1, ways, ways + 1, size // line, size // line + 1)
+        lengths = (8 * int(rng.integers(4, 1200)), 8, 24, line, line + 8, around, 3 * around, around + line)
+        # Not pairs: all combinations, as only ways + 1 lines in one set show what becomes of one too many.
+        for row_bytes, rows in itertools.product(lengths, counts):
+            yield Case((rows, row_bytes, size, ways, line), f"{rows} × {row_bytes // 8} float64")
 
 
 SETS = Task(
@@ -126,15 +127,17 @@ def walk(
 
 
 def _walks(rng: np.random.Generator) -> Iterator[Case]:
+    sides, gaps = (0, 1, 2, between(3, 6)), (0, between(1, 9))
+    rows = every_pair(rng, M=sides, K=sides, N=sides, a=gaps, b=gaps, c=(0, between(1, 20)))
+    blocks = sorted((tuple(row.values()) for row in rows), key=lambda block: math.prod(block[:3]))
     # On a long one it costs much to add up anew, and by doubling, too, if the first row, where adding to 0 is
     # free, is one of many.
-    long = [[*sizes(rng, 6, 10)] for _ in range(3)]
-    for side, shape in enumerate(long):
-        shape[side] = int(rng.integers(150, 200))
-    small = ((2, 2, 2), (1, 3, 2), (3, 1, 1), (0, 2, 3), (2, 0, 3), (2, 3, 0))
-    for M, K, N in (*small, sizes(rng, 4, 9), *long):
-        lengths = (K + int(rng.integers(9)), N + int(rng.integers(9)), N + int(rng.integers(20)))
-        rows = [float(max(length, 1)) for length in lengths]
+    for side in range(3):
+        block = [*sizes(rng, 6, 10), *map(int, rng.integers(9, size=3))]
+        block[side] = int(rng.integers(150, 200))
+        blocks.append(block)
+    for M, K, N, a, b, c in ((2, 2, 2, 3, 1, 4), *blocks):
+        rows = [float(max(length, 1)) for length in (K + a, N + b, N + c)]
         yield Case((M, K, N, *rows), f"{M} x {K} x {N}, rows of {', '.join(f'{row:g}' for row in rows)}")
 
 
