@@ -7,12 +7,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
 
 from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
@@ -81,20 +82,29 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
         ((1, 2, 4), 0.0, 10.0, 1.46, 64, "nothing serial, and a price that is high"),
         ((1, 2, 4), 0.0, 10.0, 1.38, 64, "nothing serial, and a price that is higher"),
         ((1, 2, 4), 1.0, 12.0, 2.43, 16, "between two and three threads"),
-        ((1, 4, 8), 2.0, 30.0, 40.0, 24, "all there are"),
-        ((2, 4, 8), 0.5, 12.0, 9.3, 64, "one thread was not measured"),
-        ((1, 2, 8), 3.0, 4.0, 0.9, 32, "a thread more costs more than it brings"),
-        ((8, 1, 3), 0.2, 15.0, 5.0, 5, "measured in no order"),
         ((2, 8, 12), 0.4, 20.0, 5.5, 32, "of those that were measured, one beyond the best is the fastest"),
     ):
         yield Case((_measured(measured, serial, divided, best), most), what)
-    for _ in range(6):
-        times, most = [], 0
-        while not times or not _is_clear(times, most):
-            measured = rng.choice([1, 2, 3, 4, 6, 8, 12], 3, replace=False).tolist()
-            times = _measured(measured, *rng.uniform((0, 5, 1.2), (5, 90, 30)).tolist())
-            most = int(rng.integers(6, 65))
-        yield Case((times, most), f"measured on {', '.join(map(str, measured))} threads, {most} are there")
+    for row in every_pair(
+        rng,
+        most=(1, 2, between(3, 9), between(9, 49), between(49, 129)),
+        threads=((1, 2, 8), (12, 4, 1), (3, 1, 8), (2, 4, 8), (8, 12, 3)),
+        serial=(0.0, _uniform(0.1, 1)),
+        divided=(_uniform(5, 90),),
+        best=(_uniform(0.5, 0.9), _uniform(1.2, 3), _uniform(3, 12), _uniform(12, 30), math.inf),
+        unless=lambda row: not _is_clear(*_program(**row)),
+    ):
+        what = f"measured on {', '.join(map(str, row['threads']))} threads, {row['most']} are there"
+        yield Case(_program(**row), what)
+
+
+def _uniform(low: float, high: float) -> Callable[[np.random.Generator], float]:
+    return lambda rng: float(rng.uniform(low, high))
+
+
+def _program(most: int, best: float, **law: Any) -> tuple[list[tuple[int, float]], int]:
+    """Return times, and how many threads there are: half of those that were best, if these are more."""
+    return _measured(best=min(best, 2 * most), **law), most
 
 
 def _measured(threads: Sequence[int], serial: float, divided: float, best: float) -> list[tuple[int, float]]:
@@ -103,8 +113,8 @@ def _measured(threads: Sequence[int], serial: float, divided: float, best: float
 
 
 def _is_clear(times: list[tuple[int, float]], most: int) -> bool:
-    best, second = sorted(map(_law(times), range(1, most + 1)))[:2]
-    return second > 1.001 * best
+    best, second = sorted(map(_law(times), range(1, max(most, 2) + 1)))[:2]
+    return most == 1 or second > 1.001 * best
 
 
 TEAM = Task(
@@ -529,9 +539,11 @@ def _counting(threads: int, times: int, stride: int) -> list[Event]:
     return [tuple(map(int, event)) for event in coherence.counters(threads, times, stride)]
 
 
-def _traffic(rng: np.random.Generator, cores: int, count: int, words: int) -> list[Event]:
-    columns = rng.integers(0, cores, count), 8 * rng.integers(0, words, count), rng.random(count) < 0.4
-    return [(int(core), int(at), int(write)) for core, at, write in zip(*columns, strict=True)]
+def _traffic(
+    rng: np.random.Generator, cores: int, writes: float, words: int, apart: int, count: int
+) -> list[Event]:
+    columns = rng.integers(0, cores, count), 8 * apart * rng.integers(0, words, count), rng.random(count)
+    return [(int(core), int(at), int(chance < writes)) for core, at, chance in zip(*columns, strict=True)]
 
 
 def _traces(rng: np.random.Generator) -> Iterator[Case]:
@@ -543,15 +555,17 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
     for stride in (8, 64):
         yield Case((_counting(2, 3, stride), 64), f"two counters {stride} bytes apart, three increments each")
     yield Case((_counting(3, 4, 64), 128), "three counters 64 bytes apart, lines of 128 bytes")
-    for cores, count, words, line in (
-        (2, 13, 10, 32),
-        (3, 61, 24, 64),
-        (4, 203, 60, 128),
-        (64, 1503, 40, 16),
+    yield Case((_traffic(rng, 1, 0.5, 9, 1, 30), 16), "one core alone")
+    for row in every_pair(
+        rng,
+        line=(8, 16, 32, 64, 128),
+        cores=((2, 0.4), (3, 0.4), (9, 0.1), (64, 0.1), (64, 1.0)),  # and how often they write
+        words=((1, 1), (20, 1), (60, 1), (9, 1 << 13)),  # and how many words they are apart
+        count=(between(150, 300), 1503),
     ):
-        yield Case(
-            (_traffic(rng, cores, count, words), line), f"{cores} cores, {count} accesses, lines of {line}"
-        )
+        line, (cores, writes), (words, apart), count = row.values()
+        label = f"{cores} cores, {count} accesses, lines of {line}"
+        yield Case((_traffic(rng, cores, writes, words, apart, count), line), label)
 
 
 INVALIDATIONS = Task(
@@ -793,13 +807,14 @@ def _families(rng: np.random.Generator) -> Iterator[Case]:
         ([], "no children"),
     ):
         yield Case((children, 10, 5), f"{what}; limit 10, grace 5")
-    for count in (5, 9, 16, 25):
-        limit, grace = (int(n) for n in rng.integers((8, 3), (40, 12)))
-        works = rng.choice([*range(1, limit + 2 * grace), *[inf] * limit], count).tolist()
-        heeds = rng.choice([*range(1, 2 * grace), *[inf] * grace], count).tolist()
-        has = rng.integers(0, 2, (count, 2)).tolist()
-        children = [(*times, *one) for *times, one in zip(works, heeds, has, strict=True)]
-        yield Case((children, limit, grace), f"{count} children; limit {limit}, grace {grace}")
+    few, many = (int(n) for n in rng.integers((3, 13), (12, 40)))
+    for limit, grace in ((many, few), (few, many), (few, few)):
+        end = limit + grace
+        works = (int(rng.integers(1, limit)), limit, limit + 1, end - 1, end, end + 1, inf)
+        heeds = (1, grace - 1, grace, grace + 1, inf)
+        children = [*product(works, heeds, (0, 1), (0, 1))]  # of every kind
+        children = [children[n] for n in rng.permutation(len(children))]
+        yield Case((children, limit, grace), f"{len(children)} children; limit {limit}, grace {grace}")
 
 
 LEAK = Task(
