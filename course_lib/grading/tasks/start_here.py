@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from course_lib.grading.compare import close, exact
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.task import Case, Task
-from course_lib.grading.tasks.python_loops import OWN_LOOPS, Rows, pair, product, rows, sizes
+from course_lib.grading.tasks.python_loops import OWN_LOOPS, Rows, meeting_pair, product, rows, simple_first
 
 # --- 00.layers: shapes and operations of a network, layer by layer ------------------------------------------
 
@@ -35,30 +37,35 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("linear", 3)], 5, 2), "5 frames of 2 numbers, a linear layer")
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
     yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
-    yield Case(([("conv", 8, 1, 2), ("linear", 3)], 9, 4), "kernel 1, in two groups")
-    yield Case(([("conv", 4, 3, 4)], 9, 12), "each group makes one channel of three")
-    alone = ["linear", "conv", "groups", "own channel", "attention", "silu", "add", "layer_norm"]
-    chains = [rng.permutation([*alone, "linear", "attention"]) for _ in range(4)]
-    for kinds in (*([kind] for kind in alone), *chains):
+    kinds, before = (*_layers(rng, 8, 1, ""),), ("", "linear", "conv", "attention", "layer_norm")
+    kernels = (1, between(2, 12), 300)  # 300: as long as the sound
+    made = every_pair(rng, before=before, kind=kinds, kernel=kernels, out=("", "as many out as in"))
+    chains = [(*rng.permutation([*kinds, "linear", "attention"]).tolist(), 3, "") for _ in range(4)]
+    for *names, kernel, out in (*map(dict.values, sorted(made, key=simple_first)), *chains):
         T, width = int(rng.integers(90, 300)), 8 * int(rng.integers(2, 65))
-        layers, d = [], width
-        for kind in kinds:
-            layers.append(_layer(rng, str(kind), d))
-            d = layers[-1][1] if layers[-1][0] in ("linear", "conv") else d
-        yield Case((layers, T, width), f"in turn: {', '.join(kinds)}")
+        layers, left, d = [], T, width
+        for name in filter(None, names):
+            layers.append(_layers(rng, d, min(kernel, left), out)[name])
+            _, left, d = cost(layers[-1:], left, d)
+        yield Case((layers, T, width), f"in turn: {', '.join(filter(None, (*names, out)))}")
 
 
-def _layer(rng: np.random.Generator, kind: str, d: int) -> tuple:
-    out, kernel, parts = 8 * int(rng.integers(2, 65)), int(rng.integers(2, 12)), int(rng.choice([2, 4, 8]))
+def _layers(rng: np.random.Generator, d: int, kernel: int, same: str) -> dict[str, tuple]:
+    out, parts = d if same else 8 * int(rng.integers(2, 65)), int(rng.choice([2, 4, 8]))
+    parts = math.gcd(d, parts)
     return {
         "linear": ("linear", out),
         "conv": ("conv", out, kernel, 1),
-        "groups": ("conv", out, kernel, parts),
-        "own channel": ("conv", d, kernel, d),
+        "groups": ("conv", out, kernel, math.gcd(out, parts)),
+        "a channel of its own": ("conv", d, kernel, d),
+        "several of its own": ("conv", 3 * d, kernel, d),
+        "one of a group": ("conv", d // parts, kernel, d // parts),
+        "one head": ("attention", 1),
         "attention": ("attention", parts),
+        "silu": ("silu",),
         "add": ("add", parts),
         "layer_norm": ("layer_norm", d, 1e-5, 1),  # as long as a conv
-    }.get(kind, (kind,))
+    }
 
 
 LAYERS = Task(
@@ -120,25 +127,31 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     ]
     yield Case((small, {"aten::addmm": 3.0}), "600 us of 1000 three times as fast")
     yield Case((small, {"aten::add": 2.0}), "100 us of 1000 twice as fast; addmm is no add")
-    for what, factors in (
-        ("nothing is faster", {}),
-        ("the longest a little faster", {0: 1.2}),
-        ("the longest ten times as fast", {0: 10.0}),
-        ("the longest takes no time at all", {0: math.inf}),
-        ("two operations", {0: 4.0, 1: 2.5}),
-        ("the second longest is that of all, though faster", {0: 10.0, 1: 1.1}),
-        ("three operations", {0: 20.0, 1: 20.0, 2: 20.0}),
-        ("one that is slower now", {1: 0.5, 2: 3.0}),
-        ("one that does not occur", {6: 8.0, 1: 3.0}),
-    ):
+    made = every_pair(
+        rng,
+        count=(1, 2, 7),
+        longest=(1.0, 1.2, 10.0, 0.5, math.inf),
+        second=(1.0, 1.1, 10.0, 0.5, math.inf),
+        others=(1.0, 3.0, 0.5),
+        absent=("", "one does not occur"),
+        # else no time is left
+        unless=lambda row: (
+            row["count"] < 7 and min([row["longest"], row["second"]][: row["count"]]) == math.inf
+        ),
+    )
+    for count, longest, second, others, absent in map(dict.values, sorted(made, key=simple_first)):
         names = [f"aten::{name}" for name in rng.permutation(NAMES)]
         own = np.sort(rng.uniform(40, 400, 6)).round(1)[::-1].tolist()
         own[:2] = 1.8 * own[1], 1.2 * own[1]
         profile = [(name, int(rng.integers(2, 90)), t, t) for name, t in zip(names, own, strict=False)]
         profile[1] = (*profile[1][:3], own[1] + own[5])  # calls the sixth, and has much to do itself
         profile.append(("aten::linear", 9, 12.5, 12.5 + sum(own[:3])))  # has little to do itself
-        shuffled = [profile[place] for place in rng.permutation(7)]
-        yield Case((shuffled, {names[place]: factor for place, factor in factors.items()}), what)
+        factors = dict(zip([*names[:6], "aten::linear"], (longest, second, *[others] * 5), strict=True))
+        faster = {name: factor for name, factor in factors.items() if factor != 1}
+        faster |= {names[6]: 8.0} if absent else {}
+        said = f"{count} rows; the longest {longest:g} times as fast, the next {second:g}, others {others:g}"
+        order = [place for place in rng.permutation(7) if place < count]
+        yield Case(([profile[place] for place in order], faster), f"{said}{absent and '; '}{absent}")
 
 
 def _weighed(weigh: Callable[[tuple], float]) -> Callable:
@@ -209,48 +222,52 @@ def addmm(input: Broadcast, A: Rows, B: Rows, beta: float, alpha: float, slip: s
         return (alpha * C + beta * added if beta or slip == "NaN" else alpha * C).tolist()
 
 
+FORMS = ("a number", "a list of N", "one row of N", "M rows of one", "M rows of N")
+SHAPES = ("", "as many rows as columns", "one row", "one column", "one number")
+#: What holds for an input, in which nothing else is special that could hide it.
+HOLDS = {
+    "": {},
+    "beta is 0: NaN of `input` stays out": {"beta": 0.0, "input": math.nan},
+    "beta is 0: inf of `input` stays out": {"beta": 0.0, "input": math.inf},
+    "beta is not 0, however small: NaN comes in": {"beta": 1e-30, "input": math.nan},
+    "beta is not 0, however small: inf comes in": {"beta": 1e-30, "input": math.inf},
+    "whole numbers are numbers, too": {"beta": 2, "alpha": -1, "input": 3},
+    "0 * inf in the product is NaN": {"meeting": "0 meets inf"},
+    "inf * 0 in the product is NaN": {"meeting": "inf meets 0"},
+    "alpha is 0, but 0 * inf is NaN": {"alpha": 0.0, "meeting": "0 meets inf"},
+    "alpha is 0, but NaN in B stays NaN": {"alpha": 0.0, "meeting": "1.5 meets nan"},
+    "alpha and beta are 0, but inf * 0 is NaN": {"beta": 0.0, "alpha": 0.0, "meeting": "inf meets 0"},
+}
+
+
 def _calls(rng: np.random.Generator) -> Iterator[Case]:
-    forms = ("a number", "a list of N", "one row of N", "M rows of one", "M rows of N")
-    for form in forms:
-        yield _call(rng, form, *sizes(rng, 2, 6))
-    for M, K, _ in ((2, 3, 2), sizes(rng, 3, 7)):  # square: a row could be taken for a column
-        yield from (_call(rng, form, M, K, M) for form in forms[1:])
-    for beta, alpha in ((0.0, 2.5), (1.0, 0.0), (1.0, 1.0), (-1.0, 1.0)):
-        yield _call(rng, str(rng.choice(forms[1:])), *sizes(rng, 2, 6), beta, alpha)
-    for form, M, N in ((forms[1], 1, 1), (forms[2], 4, 1), (forms[3], 1, 4), (forms[3], 4, 1)):
-        yield _call(rng, form, M, 1, N)
-    A, B = pair(rng, 3, 4, 2, decimals=2)
-    bad = [math.nan, math.inf]
-    column = [[one] for one in (2.5, *bad)]
-    for beta, said in (
-        (0.0, "beta is 0: NaN and inf of `input` stay out"),
-        (1e-30, "beta is not 0, however small: NaN and inf come in"),
-    ):
-        for given in (bad, math.nan, [bad], column, [bad, [2.5, 1.5], bad[::-1]]):
-            yield Case((given, A, B, beta, 2.0), said)
-    for whole in (3, [3, -2], [[3], [-2], [1]]):
-        yield Case((whole, A, B, 2, -1), "whole numbers are numbers, too")
-    A, B = pair(rng, 3, 4, 2, decimals=2)
-    A[1][2], B[2] = 0.0, [math.inf] * 2
-    A[2][0], B[0] = math.inf, [0.0] * 2
-    row, column = [1.5, 2.5], [[1.5], [2.5], [-0.5]]
-    for given in (1.5, row, [row], column, [row, [2.5, -0.5], [0.5, 1.5]]):
-        yield Case((given, A, B, 2.0, -1.5), "0 * inf in the product is NaN, and so is inf * 0")
-        for beta in (2.0, 0.0):
-            yield Case((given, A, B, beta, 0.0), "alpha is 0, but 0 * inf is NaN")
-    for form in forms:
-        yield _call(rng, form, *sizes(rng, 5, 12), decimals=17)
+    for shape, form in itertools.product(SHAPES, FORMS):  # square: a row could be taken for a column
+        yield _call(rng, form, shape, int(rng.integers(2, 6)), "", (None, None))
+    factors = ((None, None), (1.0, 1.0), (-1.0, None), (1.0, 0.0), (0.0, 2.5), (None, -1.0))
+    K, holds = (1, between(2, 9)), tuple(HOLDS)
+    made = every_pair(rng, form=FORMS, shape=SHAPES, K=K, holds=holds, factors=factors)
+    for row in sorted(made, key=simple_first):
+        yield _call(rng, **row)
 
 
-def _call(
-    rng: np.random.Generator, form: str, M: int, K: int, N: int, *factors: float, decimals: int = 2
-) -> Case:
-    beta, alpha = factors or rows(rng, 1, 2, decimals)[0]
+def _call(rng: np.random.Generator, form: str, shape: str, K: int, holds: str, factors: tuple) -> Case:
+    M, N = rng.permutation(np.arange(2, 6))[:2].tolist()
+    M, N = dict(zip(SHAPES, ((M, N), (M, M), (1, N), (M, 1), (1, 1)), strict=True))[shape]
+    A, B = meeting_pair(rng, M, K, N, HOLDS[holds].get("meeting", ""), "")
+    beta, alpha = (
+        HOLDS[holds].get(name, drawn if factor is None else factor)
+        for name, factor, drawn in zip(("beta", "alpha"), factors, rows(rng, 1, 2, 2)[0], strict=True)
+    )
     height, width = {"one row of N": (1, N), "M rows of one": (M, 1), "M rows of N": (M, N)}.get(form, (1, N))
-    input = rows(rng, height, width, decimals)
+    input = rows(rng, height, width, 2 if holds else 17)
+    put = HOLDS[holds].get("input")
+    if put == 3:
+        input = rng.integers(1, 9, (height, width)).tolist()
+    elif put:
+        input[rng.integers(height)][0] = put  # the first: of a number all that there is
     given = {"a number": input[0][0], "a list of N": input[0]}.get(form, input)
-    A, B = pair(rng, M, K, N, decimals)
-    return Case((given, A, B, beta, alpha), f"input is {form}; A {M} x {K}, B {K} x {N}")
+    said = f"input is {form}; A {M} x {K}, B {K} x {N}{holds and '; '}{holds}"
+    return Case((given, A, B, beta, alpha), said)
 
 
 ADDMM = Task(
@@ -309,24 +326,25 @@ def as_matrix(weight: np.ndarray, T: int, axes: tuple[int, ...] = (0, 1, 2, 3), 
 
 
 def _weights(rng: np.random.Generator) -> Iterator[Case]:
-    C_out, C, width = sizes(rng, 2, 6)
-    for shape, T, what in (
-        ((1, 1, 3), 5, "one channel, kernel 3"),
-        ((2, 1, 2), 4, "two channels out"),
-        ((1, 3, 2), 4, "three channels in"),
-        ((C_out, C, width), width + int(rng.integers(2, 9)), "several channels"),
-        ((C, C, width), width + int(rng.integers(2, 9)), "as many channels out as in"),
-        ((C_out, C, 1), 6, "kernel 1: every frame on its own"),
-        ((C, C_out, width), width, "a kernel as long as the sound"),
-        ((3, 2, 4), 40, "a longer sound"),
-    ):
-        weight = rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)
-        dtype = str(rng.choice(["float32", "float64"]))
-        yield Case((weight.astype(dtype), T), f"{what}: weight {shape}, T = {T}, {dtype}", guard=True)
-    weight[1, 0, 2], weight[0, 1, 1] = math.nan, math.inf
-    weight[2, 0, 0], weight[2, 1, 3] = -math.inf, math.nan  # in first and last taps, too
-    for dtype in ("float64", "float32"):  # whatever has been drawn, both come
-        yield Case((weight.astype(dtype), 9), f"NaN and inf in a weight stand in their own bands, {dtype}")
+    made = every_pair(
+        rng,
+        C_out=(1, 2, between(3, 6)),
+        C=(1, between(2, 6), "as many as out"),
+        width=(1, 2, between(3, 6)),
+        T_out=(1, 2, between(3, 9), 37),
+        dtype=("float64", "float32"),
+        special=("", "nan", "inf", "-inf"),
+        tap=("first", "last"),
+    )
+    plain = (1, 1, 3, 3, "float64", "", "")
+    made = (plain, *map(dict.values, sorted(made, key=simple_first)))
+    for C_out, C, width, T_out, dtype, special, tap in made:
+        shape = (C_out, C_out if isinstance(C, str) else C, width)
+        weight = (rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)).astype(dtype)
+        if special:
+            weight[rng.integers(shape[0]), rng.integers(shape[1]), -1 if tap == "last" else 0] = special
+        said = f"weight {shape}, T = {width + T_out - 1}, {dtype}{special and f', {special} in a {tap} tap'}"
+        yield Case((weight, width + T_out - 1), said, guard=True)
 
 
 CONV = Task(
