@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from course_lib.grading.compare import Mismatch, Values, close, exact
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.sources import load
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Task, source
-from course_lib.grading.tasks import yours
-from course_lib.grading.tasks.compiled_loops import case, matrix, pair, product, sizes
+from course_lib.grading.tasks import compiled_loops, yours
+from course_lib.grading.tasks.compiled_loops import FORMS, case, matrix, product
 
 Array = np.ndarray
 
@@ -53,14 +55,25 @@ def seven(A: Array, B: Array) -> int:
     return 7 * (A.shape[0] // 2) * (A.shape[1] // 2) * (B.shape[1] // 2)
 
 
+def formed(rng: np.random.Generator, M: int, K: int, N: int, form: str) -> Case:
+    """Return operands in one of the FORMS; those in float32 have few digits."""
+    one = compiled_loops.formed(rng, M, K, N, form)
+    return one if form != "float32" else replace(one, args=few_digits(rng, M, K, N))
+
+
+def simple(row: Mapping) -> tuple[int, int]:
+    """Return what rows are sorted by: a report says the first that is wrong."""
+    return FORMS.index(row["form"]), row["M"] * row["K"] * row["N"]
+
+
 def even_shapes(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield operands that can be halved in every direction: the smallest, wide, tall, float32 and views."""
-    m, k, n = (2 * size for size in sizes(rng, 2, 8))
-    for M, K, N in ((2, 2, 2), (4, 4, 4), (2, 6, 4), (m, k, n), (10, 4, 14)):
-        yield case(rng, M, K, N)
-    yield Case(few_digits(rng, 6, 4, 8), "float32, A 6 x 4, B 4 x 8: the result is float32", guard=True)
-    views = matrix(rng, 8, 18)[::2, ::3], matrix(rng, 8, 6).T
-    yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
+    """Yield operands that can be halved in every direction: square ones, then every two sizes and forms."""
+    for sides in ((2, 2, 2), (4, 4, 4), (2, 6, 4)):
+        yield case(rng, *sides)
+    sides = 2, 4, lambda rng: 4 * int(rng.integers(1, 4)) + 2, 8  # halves of 3, 5 or 7 are odd
+    rows = every_pair(rng, M=sides, K=sides, N=sides, form=FORMS)
+    for row in sorted(rows, key=simple):
+        yield formed(rng, **row)
 
 
 def quarters(X: Array) -> tuple[Array, Array, Array, Array]:
@@ -145,20 +158,37 @@ class WholeNumbers:
         return None
 
 
+ODD = ("", "all", "the first", "the last")  # of the levels have an odd size
+
+
 def _sizes(rng: np.random.Generator) -> Iterator[Case]:
     for n, cutoff in ((1, 1), (2, 1), (4, 1), (4, 2), (8, 8), (8, 1), (64, 16)):
         yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
-    for n, cutoff in ((3, 1), (7, 1), (13, 3), (100, 20)):
-        yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: odd sizes are peeled")
     for n in (3, 9, 2 * int(rng.integers(5, 40)) + 1):
         yield Case((n, n - 1), f"n = {n}, cutoff {n - 1}: odd, and just above the cutoff")
-    for _ in range(4):
-        n, cutoff = int(rng.integers(200, 3000)), int(rng.integers(1, 64))
-        yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
-    power, least = 2 ** int(rng.integers(8, 12)), 2 ** int(rng.integers(3, 7))
-    yield Case((power, least), f"n = {power}, cutoff {least}")
+    rows = every_pair(
+        rng,
+        cutoff=(1, 2, between(3, 16), 16, between(17, 64)),
+        levels=(0, 1, 2, between(3, 8), between(12, 15)),
+        odd=ODD,
+        end=("least", "any", "cutoff"),
+        unless=lambda row: bool(row["odd"]) and row["levels"] == 0,
+    )
+    for n, row in sorted(((_size(rng, **row), row) for row in rows), key=lambda one: one[0]):
+        said = ": odd at {odd} of {levels} levels".format(**row) if row["odd"] else ""
+        yield Case((n, row["cutoff"]), f"n = {n}, cutoff {row['cutoff']}{said}")
     n, cutoff = int(rng.integers(1_000_000, 2_000_000)), int(rng.integers(300, 2000))
     yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: counts beyond 2**53")
+
+
+def _size(rng: np.random.Generator, cutoff: int, levels: int, odd: str, end: str) -> int:
+    """Return a size that takes so many levels, to end with the least size that can be, any, or the cutoff."""
+    is_odd = {"": [], "all": [*range(levels)], "the first": [levels - 1], "the last": [0]}[odd]
+    least = (cutoff + 2 - (0 in is_odd)) // 2 if levels else 1
+    n = {"least": least, "cutoff": cutoff}.get(end) or int(rng.integers(least, cutoff + 1))
+    for level in range(levels):  # the last one first
+        n = 2 * n + (level in is_odd)
+    return n
 
 
 COUNT = Task(
@@ -224,6 +254,7 @@ Table = list[Row]
 LEFT = ((1, 0, 0, 1), (0, 0, 1, 1), (1, 0, 0, 0), (0, 0, 0, 1), (1, 1, 0, 0), (-1, 0, 1, 0), (0, 1, 0, -1))
 RIGHT = ((1, 0, 0, 1), (1, 0, 0, 0), (0, 1, 0, -1), (-1, 0, 1, 0), (0, 0, 0, 1), (1, 1, 0, 0), (0, 0, 1, 1))
 INTO = ((1, 0, 0, 1), (0, 0, 1, -1), (0, 1, 0, 1), (1, 0, 1, 0), (-1, 1, 0, 0), (0, 0, 0, 1), (1, 0, 0, 0))
+STRASSEN_TABLES = LEFT, RIGHT, INTO
 
 GIVEN = source("""
     import numpy as np
@@ -246,14 +277,14 @@ def lost_product(left: Table, right: Table, into: Table) -> tuple[Row, Row, Row]
     return (rest[:, b, c] * sign).tolist(), (rest[a, :, c] * sign).tolist(), rest[a, b, :].tolist()
 
 
-def _disguised(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _disguised(rng: np.random.Generator, tables: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return another set of seven products: rows and columns of A, B and C renamed and their signs changed.
 
     With X, Y, Z signed permutations, (X A Y^-1)(Y B Z^-1) = X A B Z^-1, so the products stay seven.
     """
     X, Y, Z = (rng.permutation(np.eye(2, dtype=int)) * rng.choice([-1, 1], (2, 1)) for _ in range(3))
     renamed = np.kron(X, Y), np.kron(Y, Z), np.kron(X, Z)  # inverse = transpose for these
-    return tuple(np.array(table) @ change for table, change in zip((LEFT, RIGHT, INTO), renamed, strict=True))
+    return tuple(np.array(table) @ change for table, change in zip(tables, renamed, strict=True))
 
 
 #: Winograd's form (1971) of seven products: rows for A, for B and for C, each as 11, 12, 21, 22.
@@ -265,22 +296,29 @@ WINOGRAD_TABLES = (
 
 
 def _tables(rng: np.random.Generator) -> Iterator[Case]:
-    full = tuple(np.array(table) for table in (LEFT, RIGHT, INTO))
     for lost in (5, 0, 4):  # the fifth goes into C with both signs
-        yield _without(full, lost, f"the chapter's products without M{lost + 1}")
+        yield _without(STRASSEN_TABLES, lost, f"the chapter's products without M{lost + 1}")
     turned = np.array((1, -1, 1, -1))  # B12, B22, C12 and C22 with the other sign: right as well
-    mirrored = full[0], full[1] * turned, full[2] * turned
+    mirrored = LEFT, np.array(RIGHT) * turned, np.array(INTO) * turned
     yield _without(mirrored, 5, "the same with the signs of B12, B22, C12, C22 turned round, without M6")
-    for lost in (0, 2, 3, 5):  # rows of three and four signs
-        winograd = tuple(np.array(table) for table in WINOGRAD_TABLES)
-        yield _without(winograd, lost, f"Winograd's products without number {lost + 1}")
-    for lost in rng.permutation(7):
-        order = rng.permutation(7)
-        shuffled = tuple(table[order] for table in _disguised(rng))
-        yield _without(shuffled, int(lost), "seven other products, one of them lost")
+    sets = {"the chapter's": STRASSEN_TABLES, "Winograd's": WINOGRAD_TABLES}
+    for (whose, tables), lost, sign in itertools.product(sets.items(), range(7), (1, -1)):
+        if (whose, lost, sign) != ("Winograd's", 1, -1):  # one block times one block: always a plus
+            others = _beginning_with(rng, sign, tables, lost)
+            yield _without(others, 6, f"{whose} products with other names and signs, one of them lost")
 
 
-def _without(tables: tuple, lost: int, label: str) -> Case:
+def _beginning_with(rng: np.random.Generator, sign: int, tables: Sequence, lost: int) -> Sequence:
+    """Return other products in any order, the lost one last; what it leaves over begins with this sign."""
+    while True:
+        others = _disguised(rng, tables)
+        rest = np.einsum("a,b,c->abc", *(table[lost] for table in others))
+        if rest[rest != 0][0] == sign:
+            order = [*rng.permutation([number for number in range(7) if number != lost]), lost]
+            return [table[order] for table in others]
+
+
+def _without(tables: Sequence, lost: int, label: str) -> Case:
     return Case(tuple(np.delete(table, lost, axis=0).tolist() for table in tables), label)
 
 
@@ -443,28 +481,23 @@ class SevenAtEveryLevel(CountsOperations):
 
 
 def _shapes(rng: np.random.Generator) -> Iterator[Case]:
-    fixed = ((1, 1, 1, 1), (2, 2, 2, 1), (3, 3, 3, 1), (8, 8, 8, 2), (1, 5, 4, 2), (7, 1, 3, 1))
-    ends = ((7, 5, 3, 4), (3, 7, 5, 4), (5, 3, 7, 4))  # each size once stops the recursion alone
-    primes = (5, 7, 11, 13, 17, 19)
-    for M, K, N, cutoff in (*fixed, *ends, (8, 9, 8, 4), (9, 8, 8, 4), (8, 8, 9, 4)):
-        yield _case(rng, M, K, N, cutoff)
-    for cutoff in (1, 2, 3):
-        M, K, N = (int(one) for one in rng.choice(primes, 3, replace=False))
-        yield _case(rng, M, K, N, cutoff)
-    yield _case(rng, 16, 24, 16, 4)
+    plain, ends = ((2, 2, 2, 1), (3, 3, 3, 1), (8, 8, 8, 2)), ((7, 5, 3, 4), (3, 7, 5, 4), (5, 3, 7, 4))
+    for shape in (*plain, *ends, (8, 9, 8, 4), (9, 8, 8, 4), (8, 8, 9, 4)):
+        yield _case(rng, *shape)  # in `ends` each size once stops the recursion alone
+    sides = 1, 2, 3, 4, 6, lambda rng: 2 * int(rng.integers(2, 5)) + 1  # the halves of 6 are odd
+    rows = every_pair(rng, M=sides, K=sides, N=sides, cutoff=(1, 2, 3, between(4, 7)), form=FORMS)
+    for row in sorted(rows, key=simple):
+        yield _case(rng, **row)
+    for cutoff in (1, 2, 3):  # some levels deep, where pairs have a 1 or a 2 in most shapes
+        yield _case(rng, *rng.choice((7, 11, 13, 17, 19), 3, replace=False).tolist(), cutoff)
     yield _case(rng, 4, 8, 12, 1)  # even down to the cutoff 1, so that all ways are one
     yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
-    M, K, N = (int(one) for one in rng.permutation((41, 43, 47)))
-    yield _case(rng, M, K, N, 12)  # odd, and even the most wasteful way multiplies less than the definition
-    yield Case((*few_digits(rng, 9, 6, 7), 2), "float32, A 9 x 6, B 6 x 7, cutoff 2", guard=True)
-    views = matrix(rng, 10, 21)[::2, ::3], matrix(rng, 9, 7).T
-    yield Case(
-        (*views, 1), "views: A 5 x 7 (every 2nd row, 3rd column), B 7 x 9 transposed, cutoff 1", guard=True
-    )
+    yield _case(rng, *rng.permutation((41, 43, 47)).tolist(), 12)  # even the most wasteful way saves products
 
 
-def _case(rng: np.random.Generator, M: int, K: int, N: int, cutoff: int) -> Case:
-    return Case((*pair(rng, M, K, N), cutoff), f"A {M} x {K}, B {K} x {N}, cutoff {cutoff}", guard=True)
+def _case(rng: np.random.Generator, M: int, K: int, N: int, cutoff: int, form: str = "float64") -> Case:
+    one = formed(rng, M, K, N, form)
+    return replace(one, args=(*one.args, cutoff), label=f"cutoff {cutoff}, {one.label}")
 
 
 def reference(A: np.ndarray, B: np.ndarray, cutoff: int) -> np.ndarray:
@@ -620,14 +653,13 @@ def crossover(gflops: float, gbps: float, itemsize: int, sums: int) -> float:
 
 def _machines(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((100.0, 20.0, 2, 18), "100 GFLOP/s, 20 GB/s, float16, Strassen's 18 sums")
-    yield Case((100.0, 20.0, 4, 18), "the same machine, float32")
-    yield Case((100.0, 20.0, 8, 18), "the same machine, float64")
     yield Case((100.0, 20.0, 8, 15), "the same machine, float64, Winograd's 15 sums")
-    yield Case((100.0, 20.0, 2, 15), "the same machine, float16, Winograd's 15 sums")
     yield Case((1.0, 20.0, 8, 18), "a slow product: Strassen's own time")
-    for _ in range(6):
-        gflops, gbps = round(float(rng.uniform(5, 400)), 3), round(float(rng.uniform(4, 300)), 3)
-        itemsize, sums = int(rng.choice([1, 2, 4, 8, 16])), int(rng.integers(5, 40))
+    slow, fast = (lambda rng, span=span: round(float(rng.uniform(*span)), 3) for span in ((1, 20), (20, 500)))
+    numbers = {"itemsize": (1, 2, 4, 8, 16), "sums": (15, 18, between(1, 15), between(19, 50))}
+    rates = {"gflops": (slow, fast, 100.0), "gbps": (slow, fast, 20.0)}
+    rows = every_pair(rng, **rates, **numbers, unless=lambda row: crossover(**row) < 1)
+    for gflops, gbps, itemsize, sums in (row.values() for row in rows):
         said = f"{gflops} GFLOP/s, {gbps} GB/s, numbers of {8 * itemsize} bits, {sums} sums"
         yield Case((gflops, gbps, itemsize, sums), said)
 
