@@ -56,19 +56,20 @@ ZEROS = ("", "all else in the first is 0", "all else in the second is 0")
 
 
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield two plain products, then every two of M, K, N, MEETING and ZEROS, larger ones at last.
+    """Yield two plain products, then every two of M, K and N, again with MEETING and ZEROS, which hide much.
 
     One size comes twice, with other numbers; one leaves 2, 2 and 3 over in fours. K = 0 would hide N.
     """
     wide = sorted(sizes(rng, 2, 6))  # M < N
     for M, K, N in ((3, 3, 3), wide):  # short enough for a report: few digits
         yield Case(pair(rng, M, K, N, decimals=2), f"A {M} x {K}, B {K} x {N}")
-    choices = {"M": SIDES, "K": SIDES[1:], "N": SIDES, "meeting": tuple(MEETING), "zeros": ZEROS}
-    made = every_pair(rng, lambda row: 0 in row.values() and any((row["meeting"], row["zeros"])), **choices)
-    for M, K, N, *special in map(dict.values, sorted(made, key=simple_first)):
+    plain = every_pair(rng, M=SIDES, K=SIDES[1:], N=SIDES, meeting=("",), zeros=("",))
+    most = {"meeting": tuple(MEETING), "zeros": ZEROS}
+    special = every_pair(rng, M=SIDES[1:], K=SIDES[1:], N=SIDES[1:], **most)
+    for M, K, N, *what in map(dict.values, sorted([*plain, *special], key=simple_first)):
         empty = "" if M and N else "the result has empty rows" if M else "the result has no rows"
-        said = "; ".join(filter(None, (f"A {M} x {K}, B {K} x {N}", empty, *special)))
-        yield Case(meeting_pair(rng, M, K, N, *special), said)
+        said = "; ".join(filter(None, (f"A {M} x {K}, B {K} x {N}", empty, *what)))
+        yield Case(meeting_pair(rng, M, K, N, *what), said)
     again = sizes(rng, 5, 12)
     for M, K, N in (again, again, (6, 10, 7), sizes(rng, 24, 41)):
         yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
@@ -89,7 +90,7 @@ def meeting_pair(
     B = [[0.0] * N for _ in B] if "second" in zeros else B
     i, j = rng.permutation(M), rng.permutation(N)
     places = (K - 1, 0, int(rng.integers(K))) if place is None else (place,)
-    for n, k in enumerate(places if M and N else ()):
+    for n, k in enumerate(places if M and N and (meeting or zeros) else ()):
         A[i[n % M]][k], B[k][j[n % N]] = MEETING[meeting]
     return A, B
 
@@ -218,7 +219,7 @@ def dot(row: list[float], col: list[float]) -> float:
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for K in (2, 3, 1, 7, 7, 31):  # one length comes twice, with other numbers
+    for K in (2, 3, 1, 7, 7, 8, 31):  # one length comes twice, with other numbers
         row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
@@ -283,17 +284,20 @@ def by_rows(A: Entries, B: Rows) -> Rows:
 
 def _sparse(rng: np.random.Generator) -> Iterator[Case]:
     plain = (2, 3, 2, (1, 2), (), "")
+    sides = {"M": (1, between(2, 9)), "K": (1, 2, between(3, 25)), "N": (1, 2, between(3, 9))}
+    sides["filled"] = ((0,), (1,), (99,), (1, 5, 0, 2))  # entries of the rows in turn, at most K
+    simple = every_pair(rng, **sides, again=((),), meeting=("",))
     made = every_pair(
         rng,
-        M=(1, between(2, 9)),
-        K=(1, 2, between(3, 25)),
-        N=(1, 2, between(3, 9)),
-        filled=((0,), (1,), (99,), (1, 5, 0, 2)),  # entries of the rows in turn, at most K
+        **sides,
         again=((), (2, 2), (3, -5, 3)),  # whole: where they are counted they may be sorted, too
         meeting=tuple(MEETING),
         unless=lambda row: bool(row["meeting"] and row["again"]) and row["K"] == 1,
     )
-    for M, K, N, filled, again, meeting in (plain, *map(dict.values, sorted(made, key=simple_first))):
+    for M, K, N, filled, again, meeting in (
+        plain,
+        *map(dict.values, sorted([*simple, *made], key=simple_first)),
+    ):
         places = [rng.permutation(K)[: filled[i % len(filled)]].tolist() for i in range(M)]
         A, B = [list(zip(ks, rows(rng, 1, len(ks), 2)[0], strict=True)) for ks in places], rows(rng, K, N, 2)
         twice, k = rng.permutation(K)[[0, -1]].tolist()  # not at one place: some may be added first
