@@ -488,8 +488,8 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(rng, M=sides, K=sides, N=sides, cutoff=(1, 2, 3, between(4, 7)), form=FORMS)
     for row in sorted(rows, key=simple):
         yield _case(rng, **row)
-    for cutoff in (1, 2, 3):  # some levels deep, where pairs have a 1 or a 2 in most shapes
-        yield _case(rng, *rng.choice((7, 11, 13, 17, 19), 3, replace=False).tolist(), cutoff)
+    for cutoff, form in enumerate(FORMS, 1):  # some levels deep, where pairs have a 1 or a 2 in most shapes
+        yield _case(rng, *rng.choice((7, 11, 13, 17, 19), 3, replace=False).tolist(), cutoff, form)
     yield _case(rng, 4, 8, 12, 1)  # even down to the cutoff 1, so that all ways are one
     yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
     yield _case(rng, *rng.permutation((41, 43, 47)).tolist(), 12)  # even the most wasteful way saves products
