@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, same
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.layouts import USUAL_IMPORTS
 
@@ -40,29 +41,67 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
         T = int(rng.integers(8, 30))
         length = int(rng.integers(2, T))
         yield Case((_scores(rng, T, scale), length), f"T = {T}, length {length}")
-    large = _scores(rng, 6, 2.0) + rng.choice([-900.0, 900.0], (6, 1))
-    yield Case((large, 4), "rows of scores near 900 or -900: exp(900) is inf, exp(-900) is 0")
-    huge = _scores(rng, 5, 2.0) + rng.choice([12_000.0, 13_000.0], (5, 1))
-    yield Case((huge, 4), "rows of scores near 12000 or 13000: too much for exp of any type of number")
-    apart = _scores(rng, 5, 400.0)
-    yield Case((apart, 5), "scores up to 400 apart")
-    yield Case(
-        (np.where(np.eye(5), 13_000.0, apart), 5), "one score of each row is 13000, far above all others"
+    for height in list(HEIGHTS)[1:3]:
+        yield _padded(rng, 6, "some", height)
+    rows = every_pair(
+        rng,
+        T=(2, between(3, 7), between(8, 20)),
+        valid=tuple(VALID),
+        height=tuple(HEIGHTS),
+        padding=tuple(PADDING),
+        layout=("", "a transposed view"),
+        unless=lambda row: (
+            (row["valid"] == "none" and row["height"]) or (row["valid"] == "all" and row["padding"])
+        ),
     )
-    noise, there = _scores(rng, 5, 1.0), np.eye(5, dtype=bool)
-    yield Case((noise + np.where(there, 13_000.0, -13_000.0), 5), "13000 once in each row, -13000 elsewhere")
-    heights = np.array([[13_000.0], [-13_000.0], [0.0], [-13_000.0], [13_000.0]])
-    yield Case((noise + heights, 5), "rows near 13000, near -13000 and near 0 in one matrix")
-    yield Case((noise + heights.T, 5), "two scores near 13000 in each row, far above the others")
-    padding = _scores(rng, 7, 1.0)
-    padding[:, 5:] = 3000.0
-    yield Case((padding, 5), "large numbers in the padding: they must not count")
-    yield Case(
-        (_scores(rng, 6, 1.0) + FILL, 3), "scores near -1e4: there the filling takes its share of the softmax"
+    for row in sorted(rows, key=lambda row: sum(bool(row[name]) for name in ("height", "padding", "layout"))):
+        yield _padded(rng, **row)
+
+
+#: How many frames are valid; their scores, made from noise of -1 to 1; what stands in the padding.
+VALID = {
+    "some": lambda T: (T + 1) // 2,
+    "all": lambda T: T,
+    "all but one": lambda T: T - 1,
+    "one": lambda T: 1,
+    "none": lambda T: 0,
+}
+HEIGHTS = {
+    "": lambda noise: 2 * noise,
+    "rows near 900 and -900: exp(900) is inf, exp(-900) is 0": lambda noise: noise + _rows(noise, 900, -900),
+    "scores near -1e4: there the filling takes its share of the softmax": lambda noise: noise + FILL,
+    "equal scores": lambda noise: 0 * noise,
+    "scores up to 400 apart": lambda noise: 400 * noise,
+    "rows near 12000 and 13000: too much for exp of any type of number": (
+        lambda noise: noise + _rows(noise, 12e3, 13e3)
+    ),
+    "one score of each row is 13000, far above all others": (
+        lambda noise: np.where(np.eye(len(noise)), 13e3, 400 * noise)
+    ),
+    "13000 once in each row, -13000 elsewhere": lambda noise: noise + 26e3 * np.eye(len(noise)) - 13e3,
+    "rows near 13000, near -13000 and near 0": lambda noise: noise + _rows(noise, 13e3, -13e3, 0),
+    "columns near 13000, near -13000 and near 0": lambda noise: noise + _rows(noise, 13e3, -13e3, 0).T,
+}
+PADDING = {"": (), "0": (0.0,), "3000": (3e3,), "-13000": (-13e3,), "NaN and inf": (np.nan, np.inf, -np.inf)}
+
+
+def _rows(noise: np.ndarray, *heights: float) -> np.ndarray:
+    return np.resize(heights, (len(noise), 1))
+
+
+def _padded(
+    rng: np.random.Generator, T: int, valid: str, height: str, padding: str = "", layout: str = ""
+) -> Case:
+    length, scores = VALID[valid](T), HEIGHTS[height](_scores(rng, T, 1.0))
+    if padding:
+        is_valid = np.arange(T) < length
+        scores = np.where(is_valid & is_valid[:, None], scores, rng.choice(PADDING[padding], (T, T)))
+    if layout:
+        scores = np.ascontiguousarray(scores.T).T
+    said = ", ".join(
+        filter(None, (height, padding and f"{padding} in the padding, which must not count", layout))
     )
-    scratch = _scores(rng, 6, 2.0)
-    scratch[4], scratch[:, 4], scratch[5], scratch[1, 5] = np.inf, np.nan, -np.inf, np.inf
-    yield Case((scratch, 4), "NaN and inf in the padding: it may hold anything")
+    return Case((scores, length), f"T = {T}, length {length}{said and ': '}{said}")
 
 
 def _scores(rng: np.random.Generator, T: int, scale: float) -> np.ndarray:
@@ -146,7 +185,9 @@ SOFTMAX = Task(
             lambda got, scores, length: np.isnan(got[length:]).any() and not np.isnan(got[:length]).any()
         ),
         "Masked scores are -1e4, not less: where valid scores are as low, the masked ones take their "
-        "share.": lambda got, scores, length: scores.max() < -9000 and np.allclose(got[:length].sum(1), 1),
+        "share.": lambda got, scores, length: (
+            (scores[:length, :length] < -9000).all(axis=1).any() and np.allclose(got[:length].sum(1), 1)
+        ),
     },
     hints=(
         "Which frames may a valid query listen to? And what must stand in the row of a query that is "
