@@ -654,24 +654,27 @@ def _works(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([2.0, 1.0, 3.0], 1), "one thread")
     yield Case(([float(row + 1) for row in range(16)], 2), "a triangle: every band of rows is longer")
     yield Case(([0.4, 0.1, 0.7, 0.2, 0.9, 0.3, 0.5, 0.6], 3), "costs below 1")
-    for tiles, threads in ((12, 2), (14, 3), (16, 4), (60, 4), (96, 8)):
-        costs = _unequal(rng, tiles, threads)
+    scales = (0.02, 1.0, 500.0)
+    few = zip(((12, 2), (14, 3), (16, 4)), rng.permutation(scales), strict=True)  # the best one takes long
+    many = every_pair(rng, size=((60, 4), (96, 8), (150, 12)), scale=scales, turn=(1, -1))
+    for (tiles, threads), scale, turn in (*((*one, 1) for one in few), *(row.values() for row in many)):
+        costs = _unequal(rng, tiles, threads, scale)[::turn]
         yield Case((costs, threads), f"{tiles} tiles of very different length, {threads} threads")
 
 
-def _unequal(rng: np.random.Generator, tiles: int, threads: int) -> list[float]:
+def _unequal(rng: np.random.Generator, tiles: int, threads: int, scale: float) -> list[float]:
     """Return costs that a simple rule balances well, while dealing them out as they come does not."""
     while True:
-        drawn = rng.lognormal(0.0, 0.7, tiles) * rng.uniform(0.5, 40.0)
+        drawn = rng.lognormal(0.0, 0.7, tiles) * rng.uniform(0.5, 2.0) * scale
         in_rows = tiles >= 20  # of fewer, to begin at the end would be the longest first
-        costs = [round(float(cost), 3) for cost in (np.sort(drawn) if in_rows else drawn)]
+        costs = [round(float(cost), 5) for cost in (np.sort(drawn) if in_rows else drawn)]
         if not in_rows and not _is_hard(costs, threads):
             continue
         best, _ = best_makespan(costs, threads)
         blind = min(plan(costs, threads, policy).makespan for policy in ("static", "cyclic"))
         in_order = plan(costs, threads, "dynamic").makespan
         longest = plan(costs, threads, "longest").makespan
-        if longest <= EASY * best and min(blind, in_order if tiles < 20 else blind) > 1.12 * best:
+        if longest <= EASY * best and min(blind, in_order) > 1.12 * best:
             return costs
 
 
