@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,15 @@ import numpy as np
 from course_lib.distributed.collectives import ring_all_reduce
 from course_lib.distributed.wire import Array, Wire
 from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.stage import OnTheWire, played
 from course_lib.grading.task import Case, Task, source
 from course_lib.training import data_parallel, pipeline, zero
 
 PLAIN = Language(("math", "numpy", "itertools"))
+FEW = (1, 2, 3, between(4, 9))
+MANY = (*FEW, between(20, 60))
 #: What the assignment hands out for the tasks that all ranks call: it stays as it is.
 RING = source("""
     def ring_sum(wire, x):
@@ -59,24 +64,20 @@ def _slipped(slip: str) -> Callable[..., bool]:
 
 
 def _unequal(rng: np.random.Generator) -> Iterator[Case]:
-    for examples, length, what in (
-        ([16, 16], 5, "equally many"),
-        ([1, 3], 4, "unequally many"),
-        ([7, 0, 5], 11, "rank 1 has no example, and so no gradient: NaN"),
-        ([4], 3, "one rank"),
-        ([0, 1, 0], 6, "one example for three ranks"),
-        ([2, 9, 4, 30, 1], 240, "five ranks"),
-    ):
-        yield _gradients(rng, examples, length, what)
-    for _ in range(3):
-        ranks = int(rng.integers(3, 9))
-        examples = rng.integers(1, 500, ranks)
-        examples[rng.integers(0, ranks)] = 0
-        yield _gradients(rng, examples.tolist(), int(rng.integers(100, 900)), "drawn, one without any")
+    yield _gradients(rng, [16, 16], 5, "equally many")
+    yield _gradients(rng, [1, 3], 4, "unequally many")
+    yield _gradients(rng, [7, 0, 5], 11, "rank 1 has no example, and so no gradient: NaN")
+    without = (slice(0), slice(1, 2), slice(1, None), slice(0, -1))  # these ranks have no example
+    rows = every_pair(rng, ranks=FEW, length=(1, between(2, 9), 900), most=(1, 500), without=without)
+    for row in sorted(rows, key=lambda row: row["ranks"]):
+        examples = rng.integers(1, row["most"] + 1, row["ranks"])
+        examples[row["without"]] = 0
+        yield _gradients(rng, examples.tolist(), row["length"], "drawn")
 
 
 def _gradients(rng: np.random.Generator, examples: list[int], length: int, what: str) -> Case:
-    gradients = [rng.uniform(1, 9, length) if n else np.full(length, np.nan) for n in examples]
+    signs = rng.choice((-1, 1), length)  # the same on all ranks: no digits are lost in their sum
+    gradients = [signs * rng.uniform(1, 9, length) if n else np.full(length, np.nan) for n in examples]
     return Case((gradients, examples), f"{', '.join(map(str, examples))} examples, {length} numbers: {what}")
 
 
@@ -138,12 +139,13 @@ def _cut(slip: str) -> Callable[..., bool]:
 
 
 def _layers(rng: np.random.Generator) -> Iterator[Case]:
-    sizes = [(1, 3, 4, 5), (2, 4, 6, 8), (3, 5, 3, 7), (4, 2, 9, 8), (5, 3, 4, 3)]
-    sizes += [(int(rng.integers(2, 7)), *(int(n) for n in rng.integers(4, 30, 3))) for _ in range(3)]
-    for ranks, batch, width, hidden in sizes:
+    some, zeros = (1, between(2, 20)), (0, -1, slice(None))  # columns of A: relu at 0 itself
+    rows = every_pair(rng, ranks=FEW, batch=some, width=some, hidden=(1, 3, between(4, 30)), column=zeros)
+    drawn = sorted(map(tuple, map(dict.values, rows)), key=lambda row: row[0])
+    for ranks, batch, width, hidden, column in ((1, 3, 4, 5, 0), (2, 4, 6, 8, 0), *drawn):
         x, dy = rng.uniform(-2, 2, (2, batch, width))
         A, B = rng.uniform(-2, 2, (width, hidden)), rng.uniform(-2, 2, (hidden, width))
-        A[:, 0] = 0  # relu at 0 itself
+        A[:, column] = 0
         parts = np.array_split(np.arange(hidden), ranks)
         label = f"{batch} examples, {width} x {hidden} x {width} on {ranks} rank{'s' * (ranks > 1)}"
         rows = [B[part] for part in parts]
@@ -235,7 +237,7 @@ def _are_tasks(tasks: Any) -> bool:
 
 
 def _pipelines(rng: np.random.Generator) -> Iterator[Case]:
-    sizes = [(1, 3), (2, 1), (2, 4), (4, 4), (4, 8), (5, 3), (3, 11)]
+    sizes = [(1, 3), (2, 1), (2, 4), (4, 4), *product(range(1, 6), range(1, 7))]
     sizes += [rng.integers((3, 9), (9, 25)).tolist(), rng.integers(4, 12, 2).tolist()]
     for stages, micro in sizes:
         yield Case((stages, micro), f"{stages} stages, {micro} micro-batches")
@@ -296,10 +298,7 @@ def stale(log: list[Event], slip: str = "") -> tuple[list[int], int]:
 
 def _logs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((_round((5,)) * 2,), "one worker: never stale")
-    yield Case((_round((6,)) + _round((2,)),), "two workers, one after the other: never stale")
     yield Case((_round((2, 0, 1)) * 2,), "three workers, all fetch and then all bring, twice")
-    again = [(0, "fetch"), (1, "fetch"), (1, "bring"), (0, "fetch"), (1, "fetch"), (0, "bring"), (1, "bring")]
-    yield Case((again,), "worker 0 fetches once more before it brings anything")
     busy = [(7, "fetch"), (8, "fetch"), *_round((1, 2)), (1, "fetch"), (2, "fetch"), (1, "bring")]
     busy += [(7, "bring"), (2, "bring"), *_round((1, 2)) * 4]
     yield Case((busy,), "worker 7 brings one, worker 8 none, 1 and 2 many")
@@ -312,8 +311,16 @@ def _logs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((often * 2,), "worker 4 fetches three times for each update")
     near = (_round((3, 4)) + _round((4, 3))) * 50 + _round((3, 4))
     yield Case((near,), "two workers that are nearly equally stale")
-    for workers, updates, late in ((3, 40, 2), (5, 90, 4), (8, 150, 8)):
-        yield Case((_log(rng, workers, updates, late),), f"{workers} workers, {updates} updates")
+    rows = every_pair(
+        rng,
+        workers=FEW,
+        least=(0, 1, 7),
+        updates=MANY,
+        again=(0, 0.3),
+        silent=(None, 0, -1),
+        end=("", "fetch"),
+    )
+    yield from (_log(rng, *row.values()) for row in sorted(rows, key=lambda row: row["updates"]))
 
 
 def _round(workers: tuple[int, ...]) -> list[Event]:
@@ -321,21 +328,26 @@ def _round(workers: tuple[int, ...]) -> list[Event]:
     return [(worker, what) for what in ("fetch", "bring") for worker in workers]
 
 
-def _log(rng: np.random.Generator, workers: int, updates: int, late: float) -> list[Event]:
-    """Return what happens when workers are unequally fast; now and then one fetches once more meanwhile."""
-    seconds = rng.uniform(1, 1 + late, workers)
-    events, names = [], rng.permutation(3 * workers)[:workers].tolist()
-    for worker, each in zip(names, seconds, strict=True):
-        now = float(rng.uniform(0, each))
-        for _ in range(updates):
-            events.append((now, worker, "fetch"))
-            if rng.uniform() < 0.2:
-                events.append((now + each * rng.uniform(0.1, 0.9), worker, "fetch"))
-            now += each * rng.uniform(0.9, 1.1)
-            events.append((now - 1e-9, worker, "bring"))
-    log = [(int(worker), what) for _, worker, what in sorted(events)]
-    ends = [at for at, (_, what) in enumerate(log) if what == "bring"]
-    return log[: ends[updates - 1] + 1]
+def _log(
+    rng: np.random.Generator,
+    workers: int,
+    least: int,
+    updates: int,
+    again: float,
+    silent: int | None,
+    end: str,
+) -> Case:
+    """Return what workers do that are unequally fast; the `silent` one, one more, brings nothing."""
+    names = (least + 2 * np.arange(workers + 1)).tolist()
+    log, busy = [(names.pop(silent or 0), "fetch")] * (silent is not None), set()
+    pace = rng.dirichlet(np.ones(workers))
+    while updates > sum(what == "bring" for _, what in log):
+        worker = int(rng.choice(names[:workers], p=pace))
+        brings = worker in busy and rng.uniform() >= again
+        log.append((worker, "bring" if brings else "fetch"))
+        busy = busy - {worker} if brings else busy | {worker}
+    log += [(names[0], end)] * bool(end)
+    return Case((log,), f"{updates} updates, {workers} workers{' and a silent one' * (silent is not None)}")
 
 
 STALE = Task(
@@ -388,25 +400,29 @@ def feedback(gradients: Array, k: int, slip: str = "") -> tuple[Array, Array]:
 
 
 def _steps(rng: np.random.Generator) -> Iterator[Case]:
-    for steps, n, k, what in (
-        (1, 5, 2, "one step"),
-        (3, 4, 1, "one entry a step"),
-        (6, 7, 3, "six steps"),
-        (4, 6, 6, "all entries: nothing is owed"),
-        (3, 4, 9, "more than there are"),
-        (12, 1, 1, "one number"),
-    ):
-        yield Case((rng.normal(size=(steps, n)), k), f"{k} of {n} numbers, {steps} steps: {what}")
-    constant = np.tile(rng.uniform(0.5, 2.0, 9) * rng.choice((-1, 1), 9), (40, 1))
-    yield Case(
-        (constant + 0.01 * rng.normal(size=(40, 9)), 2),
-        "nearly the same gradient 40 times: each has its turn",
-    )
-    for _ in range(2):
-        steps, n = (int(m) for m in rng.integers(20, 60, 2))
-        yield Case(
-            (rng.normal(size=(steps, n)), int(rng.integers(2, n // 3))), f"{steps} steps of {n} numbers"
-        )
+    yield Case((rng.normal(size=(1, 5)), 2), "2 of 5 numbers, one step")
+    yield Case((rng.normal(size=(3, 4)), 1), "1 of 4 numbers, 3 steps")
+    what = ("", "all below 0", "nothing new in one step", "two are equally large", "each time the same")
+    rows = every_pair(rng, steps=MANY, n=MANY, k=MANY, what=what, unless=_undecided)
+    for row in sorted(rows, key=lambda row: row["steps"] * row["n"]):
+        steps, n, k, what = row.values()
+        gradients = rng.normal(size=(steps, n))
+        if what == "each time the same":  # nearly
+            gradients = 0.01 * gradients + rng.uniform(0.5, 2.0, n) * rng.choice((-1, 1), n)
+        elif what == "nothing new in one step":
+            gradients[rng.integers(1, steps)] = 0
+        elif what == "two are equally large":  # the largest in the first step
+            most, other = np.argsort(-np.abs(gradients[0]))[:2]
+            gradients[0, other] = -gradients[0, most]
+        elif what:
+            gradients = -np.abs(gradients)
+        yield Case((gradients, k), f"{k} of {n} numbers, {steps} steps{what and ': '}{what}")
+
+
+def _undecided(row: dict) -> bool:
+    """Whether there are no two, or one of two equally large ones, of 0 for instance, has to be chosen."""
+    steps, n, k, what = row.values()
+    return ("two" in what and min(n, k) < 2) or ("nothing" in what and (steps == 1 or n - k < k < n))
 
 
 FEEDBACK = Task(
@@ -453,22 +469,26 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
     for parameters, activations, memory, most, what in (
         (2 * giga, 8 * giga, 40 * giga, 64, "it fits on one: nothing need be cut"),
         (2 * giga, 8 * giga, 39 * giga, 64, "on one it does not fit by a little"),
-        (4 * giga, 2 * giga, 45 * giga, 8, "two GPUs"),
         (7 * giga + giga // 2, 10 * giga, 80 * giga, 64, "7.5 billion parameters on 80 GB"),
-        (70 * giga, 20 * giga, 80 * giga, 16, "too few GPUs"),
         (10**6, 81 * giga, 80 * giga, 1000, "activations alone are too much"),
-        (175 * giga, 15 * giga, 80 * giga, 4096, "175 billion parameters"),
-        (1000, 0, 4000, 3, "one GPU too few"),
         (175 * giga, 5 * giga, 24 * giga, 4096, "175 billion parameters on 24 GB"),
+        (1001, 0, 5339, 3, "1001 parameters on three GPUs: what is shared has thirds of a byte"),
     ):
         yield Case((parameters, activations, memory, most), what)
-    for memory in (16000, 10000, 9999, 9000, 8999, 5334, 5333):
-        yield Case((1000, 0, memory, 4), f"1000 parameters, GPUs of {memory} bytes: to the last one")
-    yield Case((1001, 0, 5339, 3), "1001 parameters on three GPUs: what is shared has thirds of a byte")
-    for times in (1.2, 10.3, 9.4, 8.5, 5.5, 3.1, 0.9):
-        parameters, activations = int(rng.integers(10**8, 10**11)), int(rng.integers(10**8, 3 * 10**10))
-        memory = activations + int(parameters * times * rng.uniform(0.97, 1.03))
-        yield Case((parameters, activations, memory, int(rng.integers(20, 400))), "drawn")
+    rows = every_pair(
+        rng,
+        ranks_stage=((1, 0), (2, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (8, 3), (50, 3)),
+        parameters=(1, between(2, 1000), between(10**8, 10**11)),
+        activations=(0.0, 0.01, 1.0, 20.0),  # times what is kept of the model
+        room=("to the last byte", "some bytes are left", "a byte too little"),
+        more=(-1, 0, between(1, 300)),  # ranks than these
+        unless=lambda row: row["more"] < 0 and row["ranks_stage"] == (1, 0),
+    )
+    for (ranks, stage), parameters, activations, room, more in sorted(map(tuple, map(dict.values, rows))):
+        kept = math.ceil(zero.kept(parameters, ranks, stage, mixed=True).total)
+        own, left = int(activations * kept), {"t": ranks in (3, 50), "s": 1 + kept // 500, "a": -1}[room[0]]
+        label = f"stage {stage} on {ranks} of {ranks + more} ranks: {room}"
+        yield Case((parameters, own, own + kept + left, ranks + more), label)
 
 
 MEMORY = Task(
@@ -522,15 +542,30 @@ def accumulated(batches: list, w: Array, rate: float, slip: str = "") -> Array:
     return np.array(kept)
 
 
+def _sizes(*most: int) -> Callable[[np.random.Generator], list[int]]:
+    """Return a choice of micro-batches, with so many examples each at most, and 0 for none."""
+    return lambda rng: [int(rng.integers(1, n + 1)) if n else 0 for n in most]
+
+
 def _batches(rng: np.random.Generator) -> Iterator[Case]:
-    sizes = [[[4, 4]], [[4, 4], [4, 4], [4, 4]], [[5, 2], [1, 6, 3]], [[3, 0, 4], [7], [2, 2, 2, 1]]]
-    sizes += [[rng.integers(1, 12, int(rng.integers(1, 6))).tolist() for _ in range(int(rng.integers(3, 7)))]]
-    for steps, rate in zip(sizes, (0.05, 0.02, 0.1, 0.03, 0.05), strict=True):
-        n = int(rng.integers(2, 6))
-        given = [[(rng.normal(size=(size, n)), rng.normal(size=size)) for size in step] for step in steps]
-        yield Case(
-            (given, rng.normal(size=n), rate), f"micro-batches of {' | '.join(map(str, steps))} examples"
-        )
+    steps = (
+        _sizes(8),
+        [4, 4, 4],
+        _sizes(11, 1, 11, 5, 11),
+        _sizes(0, 8, 8),
+        _sizes(8, 0, 8),
+        _sizes(8, 8, 0),
+    )
+    rows = every_pair(rng, n=FEW, rate=(0.02, 0.1), a=steps, b=([], *steps), c=([], *steps))
+    plain = ([4, 4],), ([4, 4], [4, 4], [4, 4]), ([5, 2], [1, 6, 3])
+    for n, rate, *sizes in (
+        *((3, 0.05, *of) for of in plain),
+        *sorted(map(dict.values, rows), key=lambda row: sum(map(bool, row))),
+    ):
+        sizes = [step for step in sizes if step]
+        given = [[(rng.normal(size=(size, n)), rng.normal(size=size)) for size in step] for step in sizes]
+        label = f"micro-batches of {' | '.join(map(str, sizes))} examples, n = {n}"
+        yield Case((given, rng.normal(size=n), rate), label)
 
 
 ACCUMULATE = Task(
@@ -598,34 +633,37 @@ def mesh(
 
 def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     for args, what in (
-        ((1, 8, 12, 16, 2.0, 80.0, 0.5, 0.001, 0.02), "one GPU"),
         ((8, 8, 12, 64, 2.0, 75.0, 0.5, 0.003, 0.02), "a small model on one island"),
-        ((8, 8, 12, 64, 200.0, 80.0, 3.0, 0.003, 0.02), "it does not fit on one GPU"),
         ((64, 8, 48, 64, 2000.0, 80.0, 30.0, 0.01, 0.02), "a large model"),
         ((64, 4, 10, 64, 200.0, 80.0, 30.0, 0.01, 0.02), "ten layers, islands of four"),
-        ((6, 4, 9, 12, 30.0, 20.0, 2.0, 0.002, 0.1), "six GPUs, nine layers, islands of four"),
-        ((16, 8, 24, 16, 1290.0, 80.0, 9.0, 0.01, 0.02), "nothing fits"),
-        ((256, 8, 24, 256, 1.0, 80.0, 0.2, 0.0001, 5.0), "a slow network"),
-        ((6, 2, 9, 12, 30.0, 20.0, 2.0, 0.002, 0.1), "six GPUs, islands of two"),
-        ((6, 1, 9, 8, 3.0, 80.0, 2.0, 0.002, 0.1), "eight examples for six GPUs"),
-        ((4, 1, 4, 2, 100.0, 25.0, 2.0, 0.01, 0.02), "a stage for each layer, to the last byte"),
-        ((4, 8, 2, 2, 10.0, 3.0, 2.0, 0.001, 0.02), "two layers, two examples"),
+        ((6, 4, 9, 12, 30.0, 20.0, 2.0, 0.002, 0.1), "nine layers, islands of four"),
+        ((7, 4, 12, 64, 2.0, 80.0, 2.0, 0.002, 0.1), "seven cannot be arranged"),
         ((8, 8, 12, 64, 2.0, 80.0, 1.0, 0.0, 0.0), "a network that costs nothing: equally short steps"),
-        ((2, 1, 4, 8, 4.0, 80.0, 1.0, 0.5, 0.25), "two GPUs: data and pipeline are equally short"),
-        ((2, 2, 4, 8, 4.0, 80.0, 1.0, 0.03125, 1.25), "two GPUs: tensor and pipeline are equally short"),
+        ((2, 1, 4, 8, 4.0, 80.0, 1.0, 0.5, 0.25), "data and pipeline are equally short"),
+        ((2, 2, 4, 8, 4.0, 80.0, 1.0, 0.03125, 1.25), "tensor and pipeline are equally short"),
         ((4, 2, 4, 4, 4.0, 80.0, 1.0, 0.109375, 0.3125), "four stages, or two copies in two: equally short"),
-        ((6, 2, 9, 12, 3.0, 80.0, 2.0, 0.002, 0.01), "a fast network for six GPUs"),
+        ((6, 2, 9, 12, 3.0, 80.0, 2.0, 0.002, 0.01), "a fast network"),
     ):
         yield Case(args, f"{args[0]} GPUs: {what}")
-    drawn = 0
-    while drawn < 6:
-        ranks, batch = int(2 ** rng.integers(3, 9)), int(2 ** rng.integers(6, 10))
-        layers, model = int(12 * rng.integers(1, 9)), float(rng.uniform(5, 1500))
-        times = rng.uniform(1, 40), rng.uniform(0.0005, 0.02), rng.uniform(0.005, 0.3)
-        args = (ranks, 8, layers, batch, round(model, 1), 80.0, *(round(float(s), 5) for s in times))
-        if mesh(*args)[0]:
-            drawn += 1
-            yield Case(args, f"{ranks} GPUs, {layers} layers, drawn")
+    rows = every_pair(
+        rng,
+        ranks=(1, 2, 6, 7, 8, 36, 64),
+        island=(1, 2, 4, 8),
+        layers=(1, 2, 9, 14, 24),
+        batch=(1, 2, 12, 64, 252),
+        parts=(0.5, 1, 1.005, 4, 4.02, 6, 1000),  # of the model: one of so many would just fit
+        seconds=((20.0, 1e-4, 1e-3), (1.0, 0.05, 0.01), (1.0, 1e-3, 1.0)),  # roughly; one of them is long
+        unless=lambda row: row["parts"] != 1000 and not mesh(*_cluster(**row))[0],
+    )
+    for row in sorted(rows, key=lambda row: row["ranks"]):
+        # Drawn, so that no two meshes are equally fast
+        row["seconds"] = [round(s * rng.uniform(0.5, 2), 6) for s in row["seconds"]]
+        label = "{ranks} GPUs in islands of {island}, {layers} layers, {batch} examples".format(**row)
+        yield Case(_cluster(**row, model_gb=12 * int(rng.integers(1, 8)) + 1.5), label)
+
+
+def _cluster(*, parts: float, seconds: Sequence[float], model_gb: float = 12.0, **sizes: int) -> tuple:
+    return *sizes.values(), model_gb, model_gb / parts, *seconds
 
 
 MESH = Task(

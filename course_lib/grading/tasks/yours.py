@@ -12,6 +12,7 @@ import numpy as np
 
 from course_lib.grading import own_numbers
 from course_lib.grading.compare import close, same
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.task import Case, Task
 
@@ -60,26 +61,30 @@ def faster(
 
 def _ladders(rng: np.random.Generator) -> Iterator[Case]:
     tidy = [("lists", 100, 0.08, 0.002), ("lists", 64, 0.02, 0.001), ("arrays", 64, 0.11, 0.01)]
-    touching = [("lists", 50, 0.25, 0.0625), ("arrays", 50, 0.375, 0.0625)]
-    apart = [("lists", 50, 0.25, 0.0625), ("arrays", 50, 0.3755, 0.0625)]
     for pair in (("lists", "arrays"), ("arrays", "lists")):
         yield Case((tidy, *pair), "both at 64")
-        yield Case((touching, *pair), "both may take 0.3125 s: it may be either")
-        yield Case((apart, *pair), "one takes at most 0.3125 s, the other at least 0.313 s")
-    for around in (0.02, 0.05, 0.1, 0.3, 0.3, 0.4):  # of the time
-        one, other, third = rng.permutation(["lists", "arrays", "compiled", "library"]).tolist()[:3]
-        factor = (1 + float(rng.uniform(1, 3.5)) * around) ** int(rng.choice([-1, 1]))
-        N = np.sort(rng.choice([32, 50, 64, 100, 128, 200, 250, 400], 6, replace=False)).tolist()
-        results, (own, others) = [], np.split(rng.permutation((3, 4, 5)), [rng.integers(4)])
-        for rung, places in ((one, (0, 1, 2, *own)), (other, (1, 2, *others)), (third, (1, 4))):
-            for place in places:
-                times = 1.0 if rung != other else factor if place == 2 else 2 / factor
-                seconds = round(8e-9 * N[place] ** 3 * times * rng.uniform(0.99, 1.01), 9)
-                spread = round(seconds * around * rng.uniform(0.5, 1), 9)
-                results.append((rung, N[place], seconds, spread))
-        results = [results[n] for n in rng.permutation(len(results))]
-        yield Case((results, one, other), "results in no order")
-        yield Case((results, other, one), "the same, asked the other way round")
+    rows = every_pair(
+        rng,
+        both=(1, 2, 3),  # so many sizes
+        apart=(-9, 0, 1, 300),  # 1/1024 s between the slowest call of the one and the quickest of the other
+        spreads=((0, 0), (40, 0), (0, 70), (40, 70)),
+        larger=((), (0,), (1,), (0, 1)),  # who was measured at larger N, too
+        order=("rising", "falling", "no"),
+        turned=(1, -1),
+    )
+    for row in sorted(rows, key=lambda row: row["both"]):
+        *pair, third = rng.permutation(["lists", "arrays", "compiled"]).tolist()
+        N, both, (around, others) = [32, 64, 100, 200, 250, 320], row["both"], row["spreads"]
+        a = int(rng.integers(200, 900))
+        b = a + around + others + row["apart"]
+        times = [(pair[0], N[both], a, around), (pair[1], N[both], b, others), (third, N[both], 5, 1)]
+        times += [(rung, n, t / 9, 1) for n in N[1:both] for rung, t in zip(pair, (2 * b, a), strict=True)]
+        times += [(pair[n], N[5 - n], 7 * (b, 3 * a)[n], 1) for n in row["larger"]] + [(third, 400, 70, 0)]
+        sign = {"rising": [1], "falling": [-1]}.get(row["order"], [-1, 1])
+        times.sort(key=lambda one: one[1] * rng.choice(sign))
+        results = [(rung, n, t / 1024, spread / 1024) for rung, n, t, spread in times]
+        label = f"{both} common sizes, results in {row['order']} order"
+        yield Case((results, *pair[:: row["turned"]]), label)
 
 
 def _own_ladder() -> Case:
@@ -132,17 +137,20 @@ def reading(
 
 def _speeds(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((6.0, 100, 8, 50.0, 18.0), "72 GB/s asked for, 18 are there")
-    for times in (0.4, 0.9, 1.2, 2.0, 5.0, 9.0) * 2:  # as much as the memory delivers
-        itemsize, gbps = int(rng.choice([4, 8])), round(float(rng.uniform(5, 90)), 2)
-        gflops = round(times * float(rng.uniform(0.8, 1.1)) * gbps / (1.5 * itemsize), 2)
-        peak = round(gflops * float(rng.uniform(3, 40)), 1)
-        ridge = peak / gbps * 1.5 * itemsize  # the N at which both roofs are equally high
-        N = max(2, int(ridge * rng.choice([rng.uniform(0.5, 0.95), rng.uniform(1.1, 9)])))
-        yield Case((gflops, N, itemsize, peak, gbps), f"{gflops} GFLOP/s in numbers of {itemsize} bytes")
-    for itemsize in (4, 8):
-        N, gbps = int(rng.integers(8, 30)), round(float(rng.uniform(5, 20)), 2)
-        gflops = round(float(rng.uniform(1.2, 3)) * gbps * 2 * N / (3 * itemsize), 2)
-        yield Case((gflops, N, itemsize, round(5 * gflops, 1), gbps), "in a cache, faster than memory is")
+    rows = every_pair(
+        rng,
+        itemsize=(2, 4, 8, 16),
+        asked=((0.3, 0.9), (1.1, 2), (3, 9), (20, 40)),  # times what the memory delivers
+        peak=((1.05, 2), (3, 40)),  # times the speed
+        N=((0.1, 0.4), (0.5, 0.95), (1.1, 9)),  # times that at which both roofs are equally high
+    )
+    for row in rows:
+        itemsize, *spans = row.values()
+        asked, fast, size = (float(rng.uniform(*span)) for span in spans)
+        gflops = round(float(rng.uniform(2, 300)), 2)
+        numbers = round(fast * gflops, 2), round(1.5 * itemsize * gflops / asked, 3)
+        N = max(1, int(size * numbers[0] / numbers[1] * 1.5 * itemsize))
+        yield Case((gflops, N, itemsize, *numbers), f"{gflops} GFLOP/s in numbers of {itemsize} bytes")
 
 
 def _own_speed() -> Case:
@@ -194,20 +202,15 @@ def pays_from(n: int, half: float, whole: float, level: float, slip: str = "") -
 
 def _levels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((1000, 1.0, 8.0, 8.5), "seven products take 7 of the 8.5 s, eight would take 8")
-    for level in (8.0, 6.5):
-        yield Case((1024, 1.0, 7.0, level), "seven products take as long as the whole one: nothing is saved")
-    for what, speed, cost in (
-        ("it pays already", (0.98, 1.02), (0.2, 0.7)),
-        ("it does not pay yet", (0.88, 0.91), (1.4, 4.0)),
-        ("half the size runs slower", (0.84, 0.87), (0.5, 3.0)),
-        ("half the size runs faster", (1.05, 1.2), (0.5, 3.0)),
-        ("the sums are lost in the noise", (0.98, 1.02), (-0.4, -0.1)),
-        ("half the size runs slower, and the sums are lost in the noise", (0.84, 0.87), (-0.4, -0.1)),
-    ) * 2:
-        n, whole = 2 * int(rng.integers(200, 2500)), float(rng.uniform(0.02, 9))
-        half = whole / 8 / float(rng.uniform(*speed))
-        level = 7 * half + whole / 8 * float(rng.uniform(*cost))
-        yield Case((n, *(round(one, 7) for one in (half, whole, level))), what)
+    times = {"little": 0.25, "about an eighth of the": 1, "much": 2.5, "no": 0, "less than no": -0.25}
+    rows = every_pair(rng, sums=tuple(times), saved=tuple(times), unit=(2**-22, 2**-10, 1.0))
+    for sums, saved, unit in sorted(
+        (tuple(row.values()) for row in rows), key=lambda row: row[0] != "little"
+    ):
+        half = int(rng.integers(1000, 5000)) * unit  # 7 of them are exact: nothing saved is 0
+        whole, level = (7 * half + times[of] * half * rng.uniform(0.9, 1.1) for of in (saved, sums))
+        n = 2 * int(rng.integers(1, 2500))
+        yield Case((n, half, whole, level), f"{sums} time for sums, {saved} time saved")
 
 
 def _own_level() -> Case:
@@ -273,13 +276,16 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((100.0, 1.0, near), "20 of 50 GFLOP/s, 60 of 100, 95 of 100: shares count, not GFLOP/s")
     alike = [("blocked", 30.0, 2.0), ("packed", 58.0, 0.2), ("tiled", 90.0, 0.5)]
     yield Case((100.0, 1.0, alike), "30 of 50 GFLOP/s, 58 of 100, 90 of 100: 60, 58 and 90 %")
-    for loads in (rng.uniform(0.5, 2.9, 8).round(1) + 0.05).tolist():
-        names = rng.permutation(["ikj", "blocked", "unrolled", "packed", "tiled"]).tolist()
-        peak, each = round(float(rng.uniform(20, 300)), 1), rng.permutation([3.0, 1.2, 0.4, 0.6])
-        shares = rng.permutation([rng.uniform(0.3, 0.5), *rng.uniform(0.55, 0.98, 3)]) * rng.uniform(0.3, 1)
-        rates = (peak * np.minimum(1, loads / each) * shares).round(2).tolist()
-        rungs = list(zip(names, rates, each.tolist(), strict=False))
-        yield Case((peak, loads, rungs), f"{loads:g} loads in the time of an FMA")
+    names, times = ["ikj", "blocked", "unrolled", "packed", "tiled"], (0.25, 1.0, 1.5, 8.0)
+    # How many times as many loads as can begin are needed by the rung furthest below its bound, and others
+    rows = every_pair(rng, rungs=(1, 2, between(3, 6)), loads=(0.25, 1.0, 2.35), needs=times, others=times)
+    for many, loads, needs, others in sorted(tuple(row.values()) for row in rows):
+        peak, each = round(float(rng.uniform(20, 300)), 1), np.full(many, others * loads)
+        shares, place = rng.uniform(0.6, 0.98, many), rng.integers(many)
+        each[place], shares[place] = needs * loads, rng.uniform(0.3, 0.5)
+        rates = (peak * np.minimum(1, loads / each) * shares).round(4).tolist()
+        rungs = list(zip(rng.permutation(names).tolist(), rates, each.tolist(), strict=False))
+        yield Case((peak, loads, rungs), f"rungs: {many}, {loads:g} loads in the time of an FMA")
 
 
 def _own_rungs() -> Case:
@@ -341,17 +347,15 @@ def serial(one: Timed, several: Timed, threads: int, slip: str = "") -> tuple[fl
 def _two_times(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(((10.0, 0.5), (6.0, 0.6), 2), "10 s on one thread, 6 s on two")
     yield Case(((10.0, 0.0), (10.0, 0.0), 4), "no gain at all")
-    for what, fraction, around in (
-        ("a quiet machine", (0.05, 0.3), 0.01),
-        ("a serial part as small as the scatter", (0.002, 0.02), 0.06),
-        ("more than as many times as fast as there are threads", (-0.1, -0.05), 0.02),
-        ("several threads are slower than one", (1.0, 1.6), 0.05),
-    ) * 2:
-        threads, a = int(rng.choice([2, 3, 4, 6, 8, 16])), float(rng.uniform(0.3, 9))
-        part = float(rng.uniform(*fraction))
-        b = a * (part + (1 - part) / threads)
-        times = ((round(t, 6), round(t * around * float(rng.uniform(0.5, 1)), 6)) for t in (a, b))
-        yield Case((*times, threads), what)
+    parts = ((-0.2, -0.05), (0.002, 0.02), (0.05, 0.3), (0.6, 0.95), (1.0, 1.6))
+    few = (0.0, 0.01, 0.06)  # the spread, of a time
+    rows = every_pair(rng, threads=(2, 3, 4, between(5, 17), 64), part=parts, around=few, others=few)
+    for threads, (low, high), *around in sorted(tuple(row.values()) for row in rows):
+        a, part = float(rng.uniform(0.3, 9)), float(rng.uniform(low, high))
+        b = a * max(0.2 / threads, part + (1 - part) / threads)
+        spreads = (share * t for share, t in zip(around, (a, b), strict=True))
+        times = zip((round(a, 6), round(b, 6)), (round(s, 6) for s in spreads), strict=True)
+        yield Case((*times, threads), f"{threads} threads, {b / a:.2g} times as long as on one")
 
 
 def _own_times() -> Case:
