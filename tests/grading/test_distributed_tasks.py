@@ -277,7 +277,7 @@ def test_no_other_number_of_tiles_loses_less():
 
 def test_a_wrong_entry_anywhere_is_mended():
     rng = np.random.default_rng(3)
-    right = declared._checked(rng, 4, 3, None, 0.0)
+    right = declared._checked(rng, 4, 3)
     for at in product(range(5), range(4)):
         for wrong in (1e-3, 1e300, np.inf, np.nan):
             F = right.copy()

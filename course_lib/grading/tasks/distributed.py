@@ -16,6 +16,7 @@ from course_lib.distributed.faults import overhead, young_daly_s
 from course_lib.distributed.matmul import cuts
 from course_lib.distributed.wire import Array, Wire
 from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.stage import OnTheWire, played
 from course_lib.grading.task import Case, Task
@@ -24,6 +25,21 @@ PLAIN = Language(("math", "numpy", "itertools"))
 #: Sends and receives at once; what is mended has to do without.
 WIRE = Language(("math", "numpy"), wire=("send", "receive", "exchange"))
 HALF_WIRE = Language(("math", "numpy"), wire=("send", "receive"))
+
+
+#: How many there are of what ranks share, as (times the number of ranks, and so many more).
+MANY = (
+    *((0, 1), (1, -1), (1, 0), (1, 1)),
+    *(lambda rng, over=over: (int(rng.integers(2, 40)), over) for over in (0, 1, -1)),
+)
+
+
+def _many(of: tuple[int, int], ranks: int) -> int:
+    return of[0] * ranks + of[1]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _returned(got: Any, wanted: str) -> Mismatch:
@@ -92,18 +108,13 @@ def _slipped(slip: str) -> Callable[..., bool]:
 
 
 def _products(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, ranks, what in (
-        (4, 4, 2, "a square, two ranks"),
-        (6, 4, 2, "more rows than columns"),
-        (7, 5, 3, "what does not divide: the first bands are longer by one"),
-        (3, 9, 4, "fewer rows than ranks: a rank without a row sends nothing"),
-        (9, 2, 3, "fewer columns than ranks: a rank without a column receives nothing"),
-        (5, 5, 1, "one rank, which has it all"),
-    ):
-        yield Case((M, N, ranks), f"C is {M} x {N} on {ranks} rank{'s' * (ranks > 1)}: {what}")
-    for _ in range(4):
-        M, N = (int(n) for n in rng.integers(20, 400, 2))
-        yield Case((M, N, ranks := int(rng.integers(4, 12))), f"C is {M} x {N} on {ranks} ranks")
+    yield Case((4, 4, 2), "C is 4 x 4 on 2 ranks: a square")
+    yield Case((7, 5, 3), "C is 7 x 5 on 3 ranks: what does not divide, the first bands are longer by one")
+    drawn = every_pair(rng, M=MANY, N=MANY, ranks=(1, 2, 3, between(4, 13)))
+    found = [(_many(row["M"], row["ranks"]), _many(row["N"], row["ranks"]), row["ranks"]) for row in drawn]
+    for M, N, ranks in sorted(filter(all, found), key=lambda one: (min(one[:2]) < one[2], sum(one))):
+        words = ", some ranks have nothing to send or to receive" * (min(M, N) < ranks)
+        yield Case((M, N, ranks), f"C is {M} x {N} on {_count(ranks, 'rank')}{words}")
 
 
 SHARDS = Task(
@@ -182,17 +193,10 @@ def _skewed(slip: str) -> Callable[..., bool]:
 
 
 def _turns(rng: np.random.Generator) -> Iterator[Case]:
-    for q, turn, what in (
-        (1, 0, "one rank"),
-        (2, 0, "the skew itself"),
-        (3, 0, "the skew itself"),
-        (3, 1, "after one shift"),
-        (4, 3, "the last turn"),
-    ):
-        yield Case((q, turn), f"{q} x {q} ranks, turn {turn}: {what}")
-    for _ in range(3):
-        q = int(rng.integers(5, 13))
-        yield Case((q, turn := int(rng.integers(1, q))), f"{q} x {q} ranks, turn {turn}")
+    for q in (1, 2, 3, 4, *map(int, rng.integers((5, 9), (9, 13)))):
+        for turn in sorted({0, q // 2, int(rng.integers(q)), q - 1}):
+            words = {q - 1: ": the last turn", 1: ": after one shift", 0: ": the skew itself"}
+            yield Case((q, turn), f"{q} x {q} ranks, turn {turn}{words.get(turn, '')}")
 
 
 SKEW = Task(
@@ -257,17 +261,24 @@ class FewCrossings:
         return Mismatch((said,)) if mine > least else None
 
 
+NUMBERS = ((0, 1), (5, 1), (3, 10), (1_999_000, 1), (7, 126_000))  # of racks: the first, and how far the next
+
+
 def _machine_rooms(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([0, 0, 1, 1],), "four places, in order already")
     yield Case(([0, 1, 0, 1, 0, 1],), "two racks, dealt out in turns")
-    yield Case(([2, 0, 1, 2, 1, 0, 0],), "three racks of unequal size")
     yield Case(([5, 5, 5],), "one rack alone, number 5")
     yield Case(([3, 1, 2, 0],), "a rack for each rank")
-    for places, racks in ((8, 2), (16, 4), (48, 6)):
-        where = rng.choice(2000, racks, replace=False)[rng.integers(0, racks, places)].tolist()
-        yield Case((where,), f"{places} places in {racks} racks, as they were free")
-    far = [126_000 * n + 7 for n in (2, 0, 1, 2, 1, 0, 0, 2, 1)]  # alike but for their first digits
-    yield Case((far,), "three racks with numbers of six digits")
+    yield Case(([9],), "one place, in rack 9")
+    yield Case(([4, 2, 2, 4],), "the first place's rack again at the end")
+    racks, each = (2, 3, between(4, 9)), (2, between(3, 7))  # places on average
+    drawn = every_pair(rng, racks=racks, each=each, free=(False, True), numbers=NUMBERS)
+    for row in sorted(drawn, key=lambda row: row["racks"] * row["each"]):
+        racks, places, (first, step) = row["racks"], row["racks"] * row["each"], row["numbers"]
+        room = rng.integers(0, racks, places) if row["free"] else np.arange(places) % racks
+        words = "as they were free" if row["free"] else "dealt out in turns"
+        where = (first + step * rng.permutation(racks))[room].tolist()
+        yield Case((where,), f"{places} places in {racks} racks from number {first} on, {words}")
 
 
 ORDER = Task(
@@ -321,34 +332,43 @@ def interval(
 
 
 def _runs(rng: np.random.Generator) -> Iterator[Case]:
-    for tile_s, write_s, mtbf_s, ranks, restart_s, what in (
-        (10.0, 5.0, 8.0e5, 4, 30.0, "four ranks"),
-        (1.0, 60.0, 3.0e7, 1000, 300.0, "a thousand ranks: one of them fails every eight hours"),
-        (600.0, 2.0, 1.0e6, 64, 60.0, "tiles longer than the interval would be: one it is at least"),
-        (9.8, 10.0, 2.0e4, 1, 0.0, "one rank"),
-        (1000.0, 105.0, 1.0e6, 100, 10.0, "between one and two tiles: which side is better?"),
-        (1000.0, 30.2, 1.0e7, 100, 120.0, "between two and three tiles"),
-        (1000.0, 95.2, 1.0e6, 100, 10.0, "between one and two tiles, a little nearer to one"),
-        (1000.0, 29.5, 1.0e7, 100, 120.0, "between two and three tiles, a little nearer to two"),
-        (1000.0, 59.9, 1.0e7, 100, 60.0, "between three and four tiles"),
-        (0.125, 30.0, 3.0e7, 8, 90.0, "very short tiles: many thousands of them"),
-    ):
-        yield Case((tile_s, write_s, mtbf_s, ranks, restart_s), what)
-    drawn = 0
-    while drawn < 6:
-        tile_s, write_s, restart_s = (round(float(s), 1) for s in rng.uniform((5, 1, 0), (90, 60, 300)))
-        mtbf_s, ranks = float(rng.integers(10, 900) * 10**5), int(rng.integers(2, 2000))
-        args = (tile_s, write_s, mtbf_s, ranks, restart_s)
-        if _is_clear(*args):
-            drawn += 1
-            yield Case(args, f"{ranks} ranks, each fails after {mtbf_s / 86400:.0f} days on average")
+    yield Case((10.0, 5.0, 8.0e5, 4, 30.0), "four ranks")
+    yield Case((1.0, 60.0, 3.0e7, 1000, 300.0), "a thousand ranks: one of them fails every eight hours")
+    drawn = every_pair(
+        rng,
+        tiles=(0, 1, 2, 3, between(4, 13), between(50, 400), between(100_000, 120_000)),
+        # A whole number of tiles, less than where two lose alike, from there to the middle, or more.
+        ideal=(0.0, *(lambda rng, low=low: float(rng.uniform(low, low + 0.7)) for low in (0.1, 1.1, 2.1))),
+        tile_s=(0.125, 1.0, 600.0, lambda rng: round(float(rng.uniform(2, 90)), 1)),
+        ranks=(1, 2, between(3, 100), between(1000, 20_000)),
+        restart=(0.0, 0.01, 0.15),
+        unless=lambda row: not _is_clear(**row),
+    )
+    for row in sorted(drawn, key=lambda row: row["tiles"] or math.inf):
+        words = f"between {row['tiles']} and {row['tiles'] + 1} tiles" + ": one it is at least" * (
+            not row["tiles"]
+        )
+        yield Case(_run(**row), f"{_count(row['ranks'], 'rank')}, {words}")
 
 
-def _is_clear(tile_s: float, write_s: float, mtbf_s: float, ranks: int, restart_s: float) -> bool:
-    """Whether one number of tiles is better than the next, and little enough is lost for a first order."""
-    best, lost = interval(tile_s, write_s, mtbf_s, ranks, restart_s)
+def _run(tiles: int, ideal: float, tile_s: float, ranks: int, restart: float) -> tuple[float, ...]:
+    """Return the arguments of a run; `restart` is a part of the time between failures."""
+    alike = math.sqrt(tiles * (tiles + 1))
+    best = float(np.interp(ideal, range(4), (tiles, alike, tiles + 0.5, tiles + 1)))
+    apart_s = 9 * max(1.0, best) * tile_s
+    seconds = (best * tile_s) ** 2 / 2 / apart_s, apart_s * ranks, apart_s * restart
+    write_s, mtbf_s, restart_s = (float(f"{s:.6g}") for s in seconds)
+    return tile_s, write_s, mtbf_s, ranks, restart_s
+
+
+def _is_clear(tiles: int, ideal: float, tile_s: float, **others: Any) -> bool:
+    """Whether an interval ends within days, and one number of tiles is better than those beside it."""
+    if tiles * tile_s > 3e5 or (tiles == 0 and ideal < 1):
+        return False
+    _, write_s, mtbf_s, ranks, restart_s = args = _run(tiles, ideal, tile_s, **others)
+    best, lost = interval(*args)
     beside = (overhead(n * tile_s, write_s, mtbf_s / ranks, restart_s) for n in (best - 1, best + 1) if n)
-    return lost < 0.5 and min(beside) > lost * (1 + 1e-6)
+    return min(beside) > lost * (1 + 1e-12)
 
 
 INTERVAL = Task(
@@ -415,74 +435,57 @@ def repaired(F: Array, slip: str = "") -> Array:
     return right
 
 
-def _checked(rng: np.random.Generator, M: int, N: int, at: tuple[int, int] | None, wrong: float) -> Array:
-    """Return a product with checksums and one wrong entry: `wrong` more than it should be, or NaN or inf."""
+#: By how much an entry is too large. Of 7e7 and more too many digits are lost to take it away again.
+FLIPS = (
+    *(0.0, 4.0, -0.5, 2.0**-10, 3e-6, -3e-6, lambda rng: float(rng.uniform(0.1, 9.0))),
+    *(7e7, -8e7, 9e7, -9.9e7, 2.0**29, -3e8, 2.0**33, 1e300, -1e300, math.inf, -math.inf, math.nan),
+    lambda rng: float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.integers(33, 900)),
+)
+SIDES = (1, 2, between(3, 9), between(20, 40))
+PLACES = ("an entry", "a checksum of a row", "a checksum of a column", "the corner")
+ROUNDED_0 = "0 and off by rounding of 9e-7"
+OTHERS = ("", "less than 1", "0", "off by rounding of 9e-7", ROUNDED_0)
+
+
+def _checked(rng: np.random.Generator, M: int, N: int) -> Array:
+    """Return a product with checksums, right but for rounding."""
     A, B = rng.uniform(-2, 2, (M, 6)), rng.uniform(-2, 2, (6, N))
-    A, B = np.vstack([A, A.sum(axis=0)]), np.column_stack([B, B.sum(axis=1)])
-    F = A @ B
-    if at:
-        F[at] += wrong
-    return F
+    return np.vstack([A, A.sum(axis=0)]) @ np.column_stack([B, B.sum(axis=1)])
 
 
-def _rounded(rng: np.random.Generator) -> Array:
-    """Return a product whose first row is zero, its checksums as far off as rounding makes them."""
-    F = _checked(rng, 5, 4, None, 0.0)
-    F[-1] -= F[0]
-    F[0] = 0.0
-    F[0, -1] += 5e-7
-    F[-1, 1] -= 5e-7
-    return F
+def _flipped(rng: np.random.Generator, M: int, N: int, place: str, wrong: float, others: str) -> Case:
+    """Return a product with checksums, in one place of which stands what is `wrong` too large."""
+    F = 0.0 + _checked(rng, M, N) * {"less than 1": 0.01, "0": 0.0, ROUNDED_0: 0.0}.get(others, 1.0)
+    i, j = (int(rng.choice((0, n - 1, rng.integers(n)))) for n in (M, N))
+    i, j = M if place in PLACES[2:] else i, N if place in PLACES[1::2] else j
+    if "off" in others:  # that stays: it is in a row and a column that the wrong entry is not in
+        rows, columns = (rng.permutation(np.delete(np.arange(n + 1), at)) for n, at in ((M, i), (N, j)))
+        F[rows[0], columns[0]] += 9e-7
+        if place == "the corner":  # is the sum of all, too
+            F[rows[1], columns[1]] -= 9e-7
+    F[i, j] += wrong
+    said = f"{place} is {f'{wrong:.3g} too large' if math.isfinite(wrong) else F[i, j]}"
+    said = said + ": its exponent was hit" * (abs(wrong) > 1e7) if wrong else "nothing is wrong"
+    return Case((F,), f"a product of {M} x {N}, {said}{others and '; the others are '}{others}")
 
 
 def _flips(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, at, wrong, what in (
-        (3, 4, None, 0.0, "nothing is wrong: only rounding"),
-        (3, 4, (1, 2), 4.0, "one entry of the product"),
-        (4, 3, (4, 1), -0.5, "a checksum of a column"),
-        (4, 3, (2, 3), 8.0, "a checksum of a row"),
-        (2, 5, (2, 5), 1.0, "the corner: the sum of all"),
-        (5, 2, (0, 0), 2.0**-10, "a small difference, but more than rounding"),
-        (30, 30, (3, 4), 3e-6, "a small difference beside large sums"),
-        (4, 3, (4, 1), 1e300, "1e300 as a checksum of a column"),
-        (4, 3, (4, 1), math.nan, "NaN as a checksum of a column"),
-        (4, 3, (2, 3), math.inf, "inf as a checksum of a row"),
-        (4, 3, (4, 3), math.nan, "NaN in the corner"),
-        (4, 4, (2, 1), 2.0**33, "the exponent was hit: 2^33, and of the number's own digits few are left"),
-        (4, 4, (0, 2), -1e300, "the exponent was hit: -1e300"),
-        (4, 4, (3, 1), 1e300, "the exponent was hit: 1e300 instead of a number near 1"),
-        (4, 4, (1, 3), math.inf, "the exponent was hit: inf"),
-        (3, 3, (0, 2), math.nan, "the exponent was hit: NaN"),
-        (3, 3, (1, 3), math.nan, "NaN as a checksum of a row"),
-        (1, 1, (0, 0), 3.0, "a product of one number"),
-    ):
-        yield Case((_checked(rng, M, N, at, wrong),), what)
-    yield Case((_rounded(rng),), "nothing is wrong: rounding of 5e-7, beside sums of zero, too")
-    for _ in range(4):
-        M, N = (int(n) for n in rng.integers(5, 40, 2))
-        at = int(rng.integers(0, M)), int(rng.integers(0, N))
-        yield Case((_checked(rng, M, N, at, float(rng.uniform(0.1, 9.0))),), f"a product of {M} x {N}")
-        wrong = float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.integers(33, 900))
-        yield Case((_checked(rng, M, N, at, wrong),), f"a product of {M} x {N}, an exponent was hit")
-    yield Case((_checked(rng, 4, 3, (2, 3), 2.0**300),), "2^300 as a checksum of a row")
-    yield Case((_checked(rng, 4, 3, (4, 3), -1e300),), "-1e300 in the corner")
-    yield Case((_checked(rng, 4, 4, (0, 1), -math.inf),), "the exponent was hit: -inf")
-    for at, wrong in (((2, 1), 2.0**29), ((0, 2), -3e8)):
-        yield Case(
-            (_checked(rng, 4, 4, at, wrong),), f"{wrong:.0e} too much: no nine digits are left beside it"
-        )
-    # Off by rounding are a row and a column that the wrong entry is not in: who makes all sums anew shows.
-    for at in ((4, 2), (2, 4), (2, 2)):
-        F = _checked(rng, 4, 4, at, 3.0)
-        if at[1] < 4:
-            F[0, -1] += 5e-7
-        if at[0] < 4:
-            F[-1, 1] -= 5e-7
-        yield Case((F,), "one entry is wrong, and other sums are off by rounding of 5e-7: they stay")
-    for wrong in (9e7, -8e7, 7e7, -9.9e7, 8.5e7, -7.5e7):
-        small = _checked(rng, 4, 4, None, 0.0) / 100
-        small[2, 1] += wrong
-        yield Case((small,), f"{wrong:.1e} too much beside numbers of less than 1: few digits are left")
+    for wrong in (0.0, 4.0):
+        yield _flipped(rng, 3, 4, "an entry", wrong, "")
+    drawn = every_pair(
+        rng,
+        **{"M": SIDES, "N": SIDES, "place": PLACES, "wrong": FLIPS, "others": OTHERS},
+        unless=lambda row: (
+            (row["place"], "off" in row["others"], 1 in (row["M"], row["N"])) == (PLACES[3], 1, 1)
+        ),
+    )
+    for row in sorted(drawn, key=_unusual):  # a report says the first that is wrong
+        yield _flipped(rng, **row)
+
+
+def _unusual(row: dict) -> tuple[int, int]:
+    special = row["others"], row["place"] != PLACES[0], not 0.1 <= abs(row["wrong"]) < 10
+    return sum(map(bool, special)), row["M"] + row["N"]
 
 
 ABFT = Task(
@@ -560,24 +563,37 @@ class EndsFirst:
         return Mismatch((said,)) if mine > best * (1 + 1e-9) else None
 
 
+#: Rows a second of each rank; when they begin, as parts of the time that all rows take if all begin at once.
+SPEEDS = {
+    "of equal speed": lambda rng, ranks: np.full(ranks, rng.uniform(0.5, 9.0)),
+    "of unequal speed": lambda rng, ranks: rng.uniform(0.5, 9.0, ranks),
+    "one of them fast": lambda rng, ranks: rng.permutation([50.0] + [1.0] * (ranks - 1)),
+    "some of them very slow": lambda rng, ranks: 10.0 ** rng.uniform(-2, 2, ranks),
+    "one, two or three rows a second": lambda rng, ranks: rng.integers(1, 4, ranks) * 1.0,
+}
+STARTS = {
+    "at once": lambda rng, speeds: speeds * 0,
+    "later if it is faster": lambda rng, speeds: 0.8 * speeds / speeds.max(),
+    "too late, but one": lambda rng, speeds: 99.0 * (np.arange(len(speeds)) != rng.integers(len(speeds))),
+    "after the other": lambda rng, speeds: rng.permutation(np.linspace(0.0, 2.0, len(speeds))),
+    "late": lambda rng, speeds: speeds * 0 + 1.0,
+}
+
+
 def _clusters(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, speeds, starts, what in (
-        (12, [1.0, 1.0, 1.0], [0.0] * 3, "three equal ranks"),
-        (100, [3.0, 1.0], [0.0] * 2, "one is three times as fast"),
-        (10, [1.0, 1.0, 1.0], [0.0] * 3, "what does not divide"),
-        (7, [2.0, 2.0, 1.0], [0.0] * 3, "rounding each share gives eight rows"),
-        (40, [10.0, 2.0], [3.0, 0.0], "the fast one begins late"),
-        (4, [50.0, 1.0], [9.0, 0.0], "the fast one begins too late for so little work"),
-        (10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0], "without the last one the second begins too late, too"),
-        (0, [1.0, 4.0], [0.0, 1.0], "no work at all"),
-        (5, [2.0], [1.0], "one rank"),
-    ):
-        yield Case((rows, speeds, starts), f"{rows} rows: {what}")
-    for ranks, late, most in ((4, 0.0, 400), (3, 5.0, 400), (6, 8.0, 400), (16, 3.0, 400), (9, 30.0, 90)):
-        rows = int(rng.integers(50, most))
-        speeds = rng.uniform(0.5, 9.0, ranks).round(2).tolist()
-        starts = (late * rng.uniform(0.0, 1.0, ranks)).round(2).tolist()
-        yield Case((rows, speeds, starts), f"{rows} rows, {ranks} ranks of unequal speed")
+    yield Case((12, [1.0, 1.0, 1.0], [0.0] * 3), "12 rows: three equal ranks")
+    yield Case((100, [3.0, 1.0], [0.0] * 2), "100 rows: one is three times as fast")
+    yield Case((10, [1.0, 1.0, 1.0], [0.0] * 3), "10 rows: rounding each share gives nine")
+    named = {"speeds": tuple(SPEEDS), "starts": tuple(STARTS)}
+    drawn = every_pair(rng, ranks=(1, 2, 3, between(4, 17)), rows=((0, 0), *MANY), **named)
+    for row in sorted(drawn, key=lambda row: (row["starts"] != "at once", row["ranks"])):
+        rows, speeds = _many(row["rows"], row["ranks"]), SPEEDS[row["speeds"]](rng, row["ranks"]).round(2)
+        starts = (STARTS[row["starts"]](rng, speeds) * rows / speeds.sum()).round(2)
+        words = f"{_count(row['ranks'], 'rank')}, {row['speeds']}; each begins {row['starts']}"
+        yield Case((rows, speeds.tolist(), starts.tolist()), f"{_count(rows, 'row')} on {words}")
+    yield Case((9, [2.0, 2.0], [3.0, 0.0]), "9 rows: of two equal ranks one begins late")
+    late = "10 rows: without the last one the second begins too late, too"
+    yield Case((10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0]), late)
 
 
 SHARES = Task(
@@ -619,20 +635,15 @@ SHARES = Task(
 
 
 def _summands(rng: np.random.Generator) -> Iterator[Case]:
-    for ranks, length, what in (
-        (2, 4, "two ranks"),
-        (4, 400, "four ranks"),
-        (3, 10, "blocks of unequal length"),
-        (5, 3, "fewer numbers than ranks: some blocks are empty"),
-        (1, 6, "one rank, which has the sum already"),
-        (8, 1600, "eight ranks"),
-        (3, 1000, "blocks of unequal length, long enough to count their bytes"),
-    ):
-        yield _on_ranks(rng, ranks, length, what)
-    for divides in (True, False):
-        ranks = int(rng.integers(3, 10))
-        length = ranks * int(rng.integers(100, 200)) + (0 if divides else int(rng.integers(1, ranks)))
-        yield _on_ranks(rng, ranks, length, f"an array that {'divides' if divides else 'does not divide'}")
+    yield _on_ranks(rng, 2, 4, "two ranks")
+    yield _on_ranks(rng, 1, 6, "one rank, which has the sum already")
+    for ranks in (4, 3, 2, int(rng.integers(5, 7))):
+        fewer, more = (int(n) for n in rng.integers(1, ranks, 2))
+        length = ranks * int(rng.integers(100, 200))
+        yield _on_ranks(rng, ranks, length, "blocks of equal length")
+        yield _on_ranks(rng, ranks, length + more, "blocks of unequal length")
+        yield _on_ranks(rng, ranks, fewer, "fewer numbers than ranks: some blocks are empty")
+    yield _on_ranks(rng, int(rng.integers(7, 10)), int(rng.integers(900, 1800)), "many ranks")
 
 
 def _on_ranks(rng: np.random.Generator, ranks: int, length: int, what: str) -> Case:
@@ -641,7 +652,7 @@ def _on_ranks(rng: np.random.Generator, ranks: int, length: int, what: str) -> C
     Those that are added have one sign and are about equally large, so no order of adding loses digits.
     """
     size = 10.0 ** rng.uniform(-3, 6, length) * rng.choice((-1.0, 1.0), length)
-    label = f"{ranks} rank{'s' * (ranks > 1)}, {length} numbers each: {what}"
+    label = f"{_count(ranks, 'rank')}, {_count(length, 'number')} each: {what}"
     return Case(([size * rng.uniform(1, 2, length) for _ in range(ranks)],), label)
 
 
@@ -710,8 +721,8 @@ def borders(wire: Wire, mine: Array) -> tuple[Array, Array]:
 
 
 def _rings(rng: np.random.Generator) -> Iterator[Case]:
-    for ranks in (2, 4, 3, 5, 8, 9, int(rng.integers(10, 17))):
-        arrays = [rng.normal(size=int(rng.integers(2, 9))) for _ in range(ranks)]
+    for ranks in (2, 4, 3, 5, *map(int, rng.integers((6, 8, 10), (8, 10, 17)))):
+        arrays = [rng.normal(size=int(rng.integers(1, 9))) for _ in range(ranks)]
         yield Case((arrays,), f"a ring of {ranks} ranks")
 
 
