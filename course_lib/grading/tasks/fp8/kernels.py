@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course_lib.fp8.schedule import Schedule
-from course_lib.fp8.swizzle import PIECE, WIDTHS, swizzled
+from course_lib.fp8.swizzle import PIECE, swizzled
 from course_lib.fp8.tiles import Tile
 from course_lib.grading.compare import Mismatch, close, exact, same
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
@@ -86,10 +89,12 @@ def waits(visits: int, stages: int) -> list[list[int]]:
 
 
 def _rings(rng: np.random.Generator) -> Iterator[Case]:
-    for visits, stages in ((3, 4), (8, 4), (12, 4), (7, 2), (9, 3), (5, 1), (1, 1), (1, 8), (0, 3), (13, 5)):
+    for visits, stages in ((3, 4), (8, 4), (12, 4)):
         yield _ring(visits, stages)
-    for _ in range(4):
-        yield _ring(int(rng.integers(20, 60)), int(rng.integers(2, 9)))
+    for stages in (2, 3, 1, *range(4, 9)):
+        most = int(rng.integers(3 * stages + 1, 60))
+        for visits in sorted({0, 1, stages, stages + 1, 2 * stages, 2 * stages + 1, most}):
+            yield _ring(visits, stages)
 
 
 def _ring(visits: int, stages: int) -> Case:
@@ -154,14 +159,10 @@ def _bytes(rng: np.random.Generator) -> Iterator[Case]:
         (8, 5, 128),
     ):
         yield _address(row, column, width)
-    for row in range(16):
-        yield _address(row, int(rng.integers(0, 128)), 128)
-    for width in (64, 32):
-        for row in range(20):
-            yield _address(row, int(rng.integers(0, width)), width)
-    for _ in range(60):
-        width = int(rng.choice(WIDTHS))
-        yield _address(int(rng.integers(0, 256)), int(rng.integers(0, width)), width)
+    for width in (128, 64, 32):
+        rows = (*range(17), *map(int, rng.integers(17, 256, 8)))
+        for row, piece in itertools.product(rows, range(width // PIECE)):
+            yield _address(row, piece * PIECE + int(rng.integers(PIECE)), width)
 
 
 def _address(row: int, column: int, width: int) -> Case:
@@ -219,26 +220,21 @@ def tiles_of(block: int, rows: int, columns: int, blocks: int, cluster: int, ban
 
 
 def _grids(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, columns, blocks, cluster, band in (
-        (4, 3, 2, 1, 4),
-        (4, 4, 4, 2, 2),
-        (7, 4, 3, 1, 4),
-        (4, 5, 4, 2, 4),
-        (7, 5, 6, 2, 3),
-        (3, 4, 8, 1, 16),
-        (1, 7, 4, 2, 16),
-        (9, 1, 4, 2, 4),
-        (2, 2, 12, 2, 4),
-        (0, 5, 4, 2, 4),
-        (33, 17, 12, 2, 16),
-    ):
-        for block in sorted({0, 1, blocks - 1, int(rng.integers(blocks))}):
+    for rows, columns, blocks, cluster, band in ((4, 3, 2, 1, 4), (4, 4, 4, 2, 2), (7, 5, 6, 2, 3)):
+        for block in (0, 1, blocks - 1):
             yield _grid(block, rows, columns, blocks, cluster, band)
-    for _ in range(6):
-        cluster = int(rng.integers(1, 3))
-        blocks = cluster * int(rng.integers(2, 9))
-        sizes = (int(rng.integers(2, 20)) for _ in range(2))
-        yield _grid(int(rng.integers(blocks)), *sizes, blocks, cluster, int(rng.integers(2, 9)))
+    grids = every_pair(
+        rng,
+        rows=(0, 1, 2, 3, between(4, 9), 16, 17, between(18, 34)),
+        columns=(1, 2, 3, between(4, 9), between(9, 20)),
+        clusters=(1, 2, 3, between(4, 9), 40),
+        cluster=(1, 2),
+        band=(1, 2, 3, 4, between(5, 9), 16),
+        block=(0, 1, -1, between(0, 80)),
+    )
+    for grid in sorted(grids, key=lambda grid: grid["rows"] * grid["columns"] or math.inf):
+        blocks = grid.pop("clusters") * grid["cluster"]
+        yield _grid(**{**grid, "block": grid["block"] % blocks}, blocks=blocks)
 
 
 def _grid(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> Case:
@@ -415,20 +411,18 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         (65, 2112, 132),
         (4096, 4096, 132),
         (4096, 576, 132),
-        (1, 16, 132),
-        (63, 7168, 78),
-        (1, 4096, 132),
-        (300, 1000, 20),
         (64, 16896, 132),
-        (129, 7168, 132),
-        (64, 128, 4),
         (4096, 32768, 132),
     ):
-        yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
-    for _ in range(12):
-        M, N = int(rng.integers(1, 3000)), 16 * int(rng.integers(1, 600))
-        sms = int(rng.choice([78, 114, 132, 16]))
-        yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
+        yield _size(M, N, sms)
+    rows = (1, between(2, 64), 64, 65, between(66, 128), 128, 129, between(130, 3000), 4096)
+    columns = (between(1, 16), 16, between(17, 128), 128, between(129, 2000), 4096, between(7000, 10000))
+    for row in every_pair(rng, M=rows, N=columns, sms=(1, 4, 16, 20, 78, 114, 132)):
+        yield _size(**row)
+
+
+def _size(M: int, N: int, sms: int) -> Case:
+    return Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
 
 
 def _stages(M: int, BN: int, scales: int = 4, epilogue: int = 2, room: int = 226) -> int:
