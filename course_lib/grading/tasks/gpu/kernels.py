@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, close_product
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.launch import (
     Atomics,
     BusiestWarp,
@@ -48,12 +49,16 @@ def _by_pieces(x: np.ndarray, part: Callable) -> np.ndarray:
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for n in (256, 1, 31, 257, 768, int(rng.integers(300, 500)), int(rng.integers(1100, 1500))):
-        x = numbers(rng, n)
+    whole, rest = (
+        (0, 1, between(2, 5)),
+        (0, 1, between(2, 32), 32, 33, between(34, 128), 128, between(129, 256)),
+    )
+    rows = every_pair(rng, lambda row: not any(row.values()), whole=whole, rest=rest)
+    lengths = (THREADS * row["whole"] + row["rest"] for row in rows)
+    for n in (THREADS, *sorted(lengths)):
         blocks = pieces(n, THREADS)
-        yield Case(
-            (x, unwritten(blocks)), f"x has length {n}, the grid {blocks} block{'s' * (blocks > 1)} of 256"
-        )
+        label = f"x has length {n}, the grid {blocks} block{'s' * (blocks > 1)} of 256"
+        yield Case((numbers(rng, n), unwritten(blocks)), label)
 
 
 #: The tree adds with 4, 2, 1 and five times again 1 warp: 12 times two loads and a store. With the 8 stores
@@ -120,17 +125,12 @@ def transpose(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _matrices(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, said in (
-        (64, 64, "square, whole tiles"),
-        (96, 32, "whole tiles"),
-        (37, 53, "no multiples of a tile"),
-        (1, 70, "a single row"),
-        (33, 1, "a single column"),
-        (1, 1, "a single element"),
-        (int(rng.integers(5, 30)), int(rng.integers(40, 90)), "any shape"),
-        (int(rng.integers(65, 90)), int(rng.integers(33, 60)), "any shape"),
-    ):
-        yield Case((numbers(rng, M, N), unwritten(N, M)), f"A {M} x {N}, {said}")
+    sides = (1, between(2, 9), between(9, 32), 32, between(33, 97))
+    rows = every_pair(rng, M=sides, N=sides)
+    plain = ({"M": M, "N": N} for M, N in ((64, 64), (96, 32), (37, 53)))
+    for row in (*plain, *sorted(rows, key=lambda row: row["M"] * row["N"])):
+        M, N = row.values()
+        yield Case((numbers(rng, M, N), unwritten(N, M)), f"A {M} x {N}")
 
 
 def _tiles(A: np.ndarray, turn_tiles: bool) -> np.ndarray | None:
@@ -212,34 +212,31 @@ def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
         return (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float32)
 
 
+#: Numbers of A's last column and B's last row: read again behind the end, an inf is no harmless number.
+LAST = ((1, 1), (0, np.inf), (np.inf, 0), (np.inf, 1), (1, np.inf))
+
+
 def shapes(rng: np.random.Generator) -> Iterator[Case]:
     """Yield products of many shapes; no number is small, and nowhere are A and B alike."""
-    for M, K, N, said in (
-        (16, 16, 16, "one tile of each"),
-        (32, 48, 16, "whole tiles"),
-        (29, 23, 41, "primes"),
-        (1, 1, 1, "one number"),
-        (5, 7, 3, "smaller than a tile"),
-        (19, 64, 33, "K is a multiple of the tile, M and N are not"),
-        (16, 1, 32, "an outer product"),
-        (3, 0, 5, "nothing to sum"),
-        (2, 200, 3, "a long sum"),
-        (*(int(n) for n in rng.integers(17, 48, 3)), "any shape"),
-    ):
-        yield Case(
-            (numbers(rng, M, K), numbers(rng, K, N), unwritten(M, N)), f"A {M} x {K}, B {K} x {N}, {said}"
-        )
-    A, B = numbers(rng, 18, 20), numbers(rng, 20, 18)
-    B[9, 5] = A[2, 9] = np.inf  # what is left in a tile from the step before must not meet them
-    A[10, 9] = -np.inf
-    A[4, 9] = A[12, 9] = B[9, 7] = 0  # 0 times inf is NaN
-    A[14, 19] = A[15, 0] = B[19, 14] = B[0, 15] = np.inf  # what stands behind the end is 0, not read again
-    yield Case((A, B, unwritten(18, 18)), "A 18 x 20, B 20 x 18, in each an inf that meets a 0")
-    # whichever row of B or column of A is read again behind the end, it holds an inf
+    sides, inner = (1, between(2, 9), 32, between(17, 48)), (0, 1, between(2, 16), 16, between(17, 49))
+    rows = every_pair(rng, _has_no_last, M=sides, K=inner, N=sides, last=LAST)
+    hard = sorted(rows, key=lambda row: (row["last"] != LAST[0], row["M"] * row["K"] * row["N"]))
+    plain = ((M, K, N, LAST[0]) for M, K, N in ((16, 16, 16), (32, 48, 16), (29, 23, 41), (2, 200, 3)))
+    for M, K, N, last in (*plain, *(row.values() for row in hard)):
+        A, B, said = numbers(rng, M, K), numbers(rng, K, N), ""
+        if last != LAST[0]:
+            A[[0, -1], -1], B[-1, [0, -1]] = last  # rows 0 and 31 are of both halves of a tile
+            said = f", {last[0]:g} in A's last column, {last[1]:g} in B's last row"
+        yield Case((A, B, unwritten(M, N)), f"A {M} x {K}, B {K} x {N}{said}")
+    # whichever row of B or column of A is read again behind the end, or left in a tile, it holds an inf
     A, B = numbers(rng, 20, 20), numbers(rng, 20, 20)
     infinite = np.where(np.eye(20, dtype=bool), np.float32(np.inf), A)
     yield Case((A[:3].copy(), infinite, unwritten(3, 20)), "A 3 x 20, B 20 x 20, each row of B with an inf")
     yield Case((infinite, B[:, :3].copy(), unwritten(20, 3)), "A 20 x 20, each column with an inf, B 20 x 3")
+
+
+def _has_no_last(row: dict) -> bool:
+    return row["last"] != LAST[0] and row["K"] == 0
 
 
 def steps(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
@@ -398,19 +395,30 @@ def softmax(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
+#: The levels of the first and the last row, and what is said of them; no -1e9 is low enough.
+LEVELS = {1: "", 200: ", numbers around 200", -300: ", numbers around -300", -3e20: ", each row lower"}
+#: How far one number of each row is from the others, and the share of these that is -inf.
+OTHERS = {
+    "": (0, 0),
+    ", one number of each row far above": (3000, 0),
+    ", one number of each row far below": (-5000, 0),
+    ", half of it -inf, as attention masks it": (0, 0.5),
+    ", all but one number of each row -inf": (0, 1),
+}
+
+
 def _rows(rng: np.random.Generator) -> Iterator[Case]:
-    for M, N, said in (
-        (4, 32, "a number for each lane"),
-        (1, 1, "a single number"),
-        (3, 5, "most lanes have none"),
-        (5, 33, "one lane has two"),
-        (7, 100, "several for each lane, and the last block has no row for its last warp"),
-        (int(rng.integers(5, 12)), int(rng.integers(70, 150)), "any shape"),
-        (2, 700, "many for each lane"),
-    ):
-        yield Case((_spread(rng, M, N), unwritten(M, N)), f"X {M} x {N}: {said}")
-    yield Case((_spread(rng, 6, 50) + np.float32(200), unwritten(6, 50)), "X 6 x 50, numbers around 200")
-    yield Case((_spread(rng, 6, 50) - np.float32(300), unwritten(6, 50)), "X 6 x 50, numbers around -300")
+    M, N = (1, between(2, 4), 4, 5, between(6, 12)), (1, between(2, 32), 32, 33, between(34, 150))
+    rows = every_pair(rng, M=M, N=N, level=tuple(LEVELS), others=tuple(OTHERS))
+    plain = ((M, N, 1, "") for M, N in ((4, 32), (1, 1), (3, 5), (2, 700)))
+    for M, N, level, others in (*plain, *sorted((tuple(row.values()) for row in rows), key=_how_special)):
+        X = _spread(rng, M, N) + np.geomspace(max(level, -300), level, M)[:, None].astype(np.float32)
+        (far, masked), one = OTHERS[others], (np.arange(M), rng.integers(N, size=M))
+        one[1][0] = N - 1
+        kept = X[one] + far
+        X[rng.random((M, N)) < masked] = -np.inf
+        X[one] = kept
+        yield Case((X, unwritten(M, N)), f"X {M} x {N}{LEVELS[level]}{others}")
     yield Case(
         (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, two numbers of each row far above"
     )
@@ -418,16 +426,11 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     # whoever leaves one out finds no maximum there
     alone[np.arange(33), np.arange(32, 65)] = rng.uniform(1000, 5000, 33)
     yield Case((alone, unwritten(33, 66)), "X 33 x 66, one number of each row far above")
-    deep = _spread(rng, 5, 70)
-    deep[np.arange(5), rng.permutation(70)[:5]] -= np.float32(5000)
-    yield Case((deep, unwritten(5, 70)), "X 5 x 70, one number of each row far below")
-    depths = np.array([[3e2], [3e3], [3e4], [3e6], [3e10], [3e20]], np.float32)  # no -1e9 is low enough
-    low = _spread(rng, 6, 40) - depths
-    yield Case((low, unwritten(6, 40)), "X 6 x 40, each row lower than the one before")
-    masked = _spread(rng, 5, 40)
-    masked[rng.random((5, 40)) < 0.5] = -np.inf
-    masked[:, 7] = 1  # something is left in every row
-    yield Case((masked, unwritten(5, 40)), "X 5 x 40, half of it -inf, as attention masks it")
+
+
+def _how_special(row: tuple[int, int, float, str]) -> tuple[int, float, int]:
+    M, N, level, others = row
+    return (level != 1) + (others != ""), -level, M * N
 
 
 def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
