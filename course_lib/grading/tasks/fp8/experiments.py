@@ -9,6 +9,7 @@ import numpy as np
 
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
+from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Oracle, Task, source
@@ -28,15 +29,16 @@ def widths(core: Core) -> Core:
 def _cores(rng: np.random.Generator) -> Iterator[Case]:
     for known in (HOPPER, BLACKWELL, ADA, HOPPER_FP16):
         yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
-    yield Case(((16, 6, 5),), "a tensor core with few bits")
-    yield Case(((4, 9, 4),), "a tensor core with few products at once")
-    yield Case(((8, 30, 23),), "a tensor core with as many bits as there may be")
-    for _ in range(8):
-        sum_bits = int(rng.integers(6, 31))
-        result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))  # what comes back is float32: no more show
-        yield Case(
-            ((int(rng.choice([4, 8, 16, 32])), sum_bits, result_bits),), "a tensor core nobody has built"
-        )
+    rows = every_pair(
+        rng,
+        terms=(4, 8, 16, 32),
+        sum_bits=(6, between(7, 13), 13, between(14, 23), 23, between(24, 30), 30),
+        less=(0, 1, between(2, 10), 30),  # bits of the result, of those that there may be
+    )
+    for row in rows:
+        most = min(row["sum_bits"], 23)  # what comes back is float32: no more show
+        core = row["terms"], row["sum_bits"], max(most - row["less"], 4)
+        yield Case((core,), "a tensor core nobody has built")
 
 
 def _sum_work(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
@@ -142,43 +144,51 @@ def judged(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> str:
     return "wrong" if any(late) or spoilt >= 0 else "right"
 
 
+#: Late columns, blocks and rows, a spoilt row, K backwards: what a kernel has, right or wrong.
+FAULTS = (
+    ("a kernel that is right", {}),
+    ("a kernel that is right and walks K backwards", {"backwards": 1}),
+    *((f"B's scales change {late} columns late", {"late": late}) for late in (16, 64)),
+    ("B's scales change 16 columns early", {"late": -16}),
+    *((f"B's scales change {late} columns late", {"late": late}) for late in (8, 32)),
+    ("A's scales of the next block of K", {"a_late": 1}),
+    ("A's scales of the block of K before", {"a_late": -1}),
+    ("B's scales of the next block of K", {"b_late": 1}),
+    ("B's scales of the block of K before", {"b_late": -1}),
+    ("A's scales of the next row", {"row_late": 1}),
+    ("A's scales of the row 8 further", {"row_late": 8}),
+    *(("one element is 6 % too large", {"spoilt": row}) for row in (0, 5, -1)),
+)
+#: K, and the block of it from which the fault is there. Scales that come again after two blocks look the same
+#: in the last of three.
+WHERE = ((256, 0), (256, -1), (300, 0), (384, -1))
+
+
 def _kernels(rng: np.random.Generator) -> Iterator[Case]:
-    for _ in range(2):
-        yield from _case(rng, "a kernel that is right")
-        yield from _case(rng, "a kernel that is right and walks K backwards", backwards=1)
-    for late in (16, 64, -16, int(rng.choice([8, 24, 32, 48]))):
-        early = "early" if late < 0 else "late"
-        yield from _case(rng, f"B's scales change {abs(late)} columns {early}", late=late)
+    for said, fault in FAULTS[:5]:
+        yield from _case(rng, said, **fault)
     # of three blocks: there the published scales of B's first columns are nearly those of the others
-    yield from _case(rng, "B's scales change 16 columns late, in the last block of K", 0, 300, -1, late=16)
-    # of two blocks and of three: scales that come again after two blocks look the same in the last of three
-    for first, K, said in ((0, 256, ""), (-1, 300, ", in the last block of K")):
-        for late, other in ((1, "next block of K"), (-1, "block of K before")):
-            yield from _case(rng, f"A's scales of the {other}{said}", K=K, a_late=late, first=first)
-            yield from _case(rng, f"B's scales of the {other}{said}", K=K, b_late=late, first=first)
-        yield from _case(rng, f"A's scales of the next row{said}", K=300, row_late=1, first=first)
-    yield from _case(rng, "A's scales of the row 8 further", K=256, row_late=8)
+    yield from _case(rng, "B's scales change 16 columns late", K=300, first=-1, late=16)
+    rows = every_pair(
+        rng,
+        fault=FAULTS,
+        where=WHERE,
+        M=(10, between(12, 16)),
+        N=(between(60, 128), between(150, 200), 250, between(270, 380)),
+        small=(False, True),  # a row, the spoilt one: one limit for all elements sees nothing there
+        unless=lambda row: "late" in row["fault"][1] and row["N"] <= 128,  # there are no later columns
+    )
+    for row in sorted(rows, key=lambda row: (bool(row["where"][1]) + row["small"], row["N"])):
+        (said, fault), (K, first) = row["fault"], row["where"]
+        small = fault.get("spoilt", row["M"] // 2) if row["small"] else None
+        yield from _case(rng, said, row["M"], K, first, small=small, N=row["N"], **fault)
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
-    # whatever the scales are, one limit for all elements sees nothing there
-    for row in (0, int(rng.integers(1, 9)), -1):
-        yield from _case(rng, "one element of a small row is 6 % too large", spoilt=row, small=row)
-        yield from _case(rng, "a kernel that is right, and a small row", small=row)
     # scales that come again look the same so many rows further: of 16 after 2, 4 or 8, of 12 after 3 or 6 …
     for M, further in ((16, 8), (12, 6), (15, 5)):  # seven powers, over and over, were our own solution
         said = f"A's scales of the row {further} further, of {M}"
         yield from _case(rng, said, M=M, K=256, row_late=further)
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
-    # with 128 ... 256 columns alone, B's scales could take their number of rows from that of K's blocks
-    for late in (16, -16):
-        early = "early" if late < 0 else "late"
-        said = f"B's scales change 16 columns {early}, twice"
-        yield from _case(rng, said, K=256, N=int(rng.integers(270, 380)), late=late)
-    # whoever looks only at what is large in its row sees nothing there, if the later columns are larger
-    yield from _case(rng, "B's scales change 16 columns early, of many", K=384, N=250, late=-16)
-    yield from _case(rng, "a kernel that is right, many columns", K=256, N=int(rng.integers(270, 380)))
-    yield from _case(rng, "a kernel that is right, few columns", N=int(rng.integers(60, 128)))
-    yield from _case(rng, "A's scales of the next block of K", N=int(rng.integers(60, 128)), a_late=1)
 
 
 def _case(
@@ -195,6 +205,7 @@ def _case(
     M, N = M or int(rng.integers(10, 16)), N or int(rng.integers(150, 200))
     K = K or int(rng.choice([256, 300, 384]))  # the assignment says two or three blocks
     blocks = -(-K // 128)
+    where = ", in the last block of K" if first else ""
     a, b = (100 * rng.standard_normal((rows, K)) for rows in (M, N))
     if small is not None:
         a[small] /= 64
@@ -202,7 +213,8 @@ def _case(
     names = ("late", "a_late", "b_late", "row_late")
     row = -1 if spoilt is None else spoilt % M
     kernel = (*(late.get(name, 0) for name in names), first % blocks, row, late.get("backwards", 0))
-    yield Case((kernel, a, b), f"{said} (a {M} x {K}, b {N} x {K})")
+    also = f"{where}{', and a small row' if small is not None else ''}"
+    yield Case((kernel, a, b), f"{said}{also} (a {M} x {K}, b {N} x {K})")
 
 
 def _passes(fault: str):
