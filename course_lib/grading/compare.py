@@ -371,7 +371,7 @@ def _patterns(got: np.ndarray, want: np.ndarray, formed: bool) -> Iterator[str]:
         return
     if got.shape != want.shape or np.isnan(got).all():
         return
-    if not got.any():
+    if not got.any() and want.any():
         yield "Your result is zero everywhere: is the sum ever stored?"
     elif len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
         yield "All rows of your result are the same: are they one list (or one array) used several times?"

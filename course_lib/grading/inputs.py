@@ -28,23 +28,21 @@ def every_pair(
     Rows for which `unless` is true never come, nor are pairs waited for that are found in no other row. A
     choice that is callable stands for `choice(rng)`, drawn anew for each row; `unless` sees what is drawn.
     """
-    counts = [len(of) for of in choices.values()]
+    counts = [len(of) for of in choices.values()]  # of the choices of each name
     missing = set().union(*(_pairs(row) for row in _two_at_a_time(counts)))
     for pair in rng.permutation(sorted(missing)):
         if tuple(pair) not in missing:
             continue
-        found = []
-        for _ in range(TRIES):
-            places = [int(rng.integers(count)) for count in counts]
-            places[pair[0]], places[pair[2]] = int(pair[1]), int(pair[3])
+        tries = rng.integers(0, counts, (TRIES, len(counts)))
+        tries[:, pair[0]], tries[:, pair[2]] = pair[1], pair[3]
+        news = [(_pairs(row) & missing, row) for row in tries.tolist()]
+        for new, places in sorted(news, key=lambda one: -len(one[0])):
             drawn = (_drawn(of[at], rng) for of, at in zip(choices.values(), places, strict=True))
             row = dict(zip(choices, drawn, strict=True))
             if not unless(row):
-                found.append((_pairs(places), row))
-        if found:
-            new, row = max(found, key=lambda one: len(one[0] & missing))
-            missing -= new
-            yield row
+                missing -= new
+                yield row
+                break
 
 
 def between(low: int, high: int) -> Callable[[np.random.Generator], int]:
