@@ -271,7 +271,7 @@ def _machine_rooms(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([3, 1, 2, 0],), "a rack for each rank")
     yield Case(([9],), "one place, in rack 9")
     yield Case(([4, 2, 2, 4],), "the first place's rack again at the end")
-    racks, each = (2, 3, between(4, 9)), (2, between(3, 7))  # places on average
+    racks, each = (2, 3, between(4, 9)), (2, between(3, 7), between(55, 75))  # places on average
     drawn = every_pair(rng, racks=racks, each=each, free=(False, True), numbers=NUMBERS)
     for row in sorted(drawn, key=lambda row: row["racks"] * row["each"]):
         racks, places, (first, step) = row["racks"], row["racks"] * row["each"], row["numbers"]
@@ -594,6 +594,9 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((9, [2.0, 2.0], [3.0, 0.0]), "9 rows: of two equal ranks one begins late")
     late = "10 rows: without the last one the second begins too late, too"
     yield Case((10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0]), late)
+    each = int(rng.integers(1, 9))  # and half a row
+    parts = f"{2 * each + 1} rows: if rows could be cut, the fast one would begin too late"
+    yield Case((2 * each + 1, [1.0, 50.0, 1.0], [0.0, each + 0.6, 0.0]), parts)
 
 
 SHARES = Task(
