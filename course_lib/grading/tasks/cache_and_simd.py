@@ -335,7 +335,7 @@ def _panels(rng: np.random.Generator) -> Iterator[Case]:
         form=PANELS,
         special=("", "NaN and inf: they are copied, and what is behind them is 0"),
         NR=(1, 4, between(5, 8), 8, between(9, 16), 16),
-        left=(0, 0.5, 1, 3),  # times NR, but one column at least
+        left=(0, 0.5, 1, 2.5),  # times NR, but one column at least
         depth=(0, 1, between(2, 9), between(9, 20)),
         k0=(0, between(1, 6)),
         j0=(0, 16, between(1, 40)),
@@ -529,7 +529,7 @@ EDGE = Task(
 
 # --- 04.fast: several rows and several k at once, where B is larger than the second cache -------------------
 
-LARGE = 2**24  # multiply-adds from which on the definition would take seconds
+LARGE = 2**25  # multiply-adds from which on the definition would take seconds
 
 
 def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -544,6 +544,7 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
     for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11), (7, 307, 1003)):
         yield case(rng, M, K, N, "large, and nothing is a multiple of four")
     yield case(rng, 517, 515, 518, "larger still, and nothing is a multiple of four", "float32")
+    yield case(rng, 512, 512, 512, "as large, and all of it are whole blocks", "float32")
 
 
 def _rest_is_zero(got: np.ndarray, A: np.ndarray, B: np.ndarray) -> bool:

@@ -15,8 +15,8 @@ from course_lib.grading.tasks.python_loops import sizes
 
 Array = np.ndarray
 Choices = Sequence[Choice]
-#: None, one, fewer than a tile, in fours 0 to 3 left over, and more than a block of 64 or 128.
-SIDES = (0, 1, 2, 3, between(4, 8), between(8, 24), between(65, 96), between(129, 160))
+#: None, one, fewer than a tile, in fours 0 to 3 left over, more than a block of 64 or 128, and whole blocks.
+SIDES = (0, 1, 2, 3, between(4, 8), between(8, 24), between(65, 96), between(129, 160), 256)
 
 LOOPS_ONLY = (LOOPS,)
 
