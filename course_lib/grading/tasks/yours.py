@@ -69,17 +69,19 @@ def _ladders(rng: np.random.Generator) -> Iterator[Case]:
         apart=(-9, 0, 1, 300),  # 1/1024 s between the slowest call of the one and the quickest of the other
         spreads=((0, 0), (40, 0), (0, 70), (40, 70)),
         larger=((), (0,), (1,), (0, 1)),  # who was measured at larger N, too
+        third=((None,), (None, 6), (4, 5)),  # where another rung was: with both, at larger N
         order=("rising", "falling", "no"),
         turned=(1, -1),
     )
     for row in sorted(rows, key=lambda row: row["both"]):
         *pair, third = rng.permutation(["lists", "arrays", "compiled"]).tolist()
-        N, both, (around, others) = [32, 64, 100, 200, 250, 320], row["both"], row["spreads"]
+        N, both, (around, others) = [32, 64, 100, 200, 250, 320, 400], row["both"], row["spreads"]
         a = int(rng.integers(200, 900))
         b = a + around + others + row["apart"]
-        times = [(pair[0], N[both], a, around), (pair[1], N[both], b, others), (third, N[both], 5, 1)]
+        times = [(pair[0], N[both], a, around), (pair[1], N[both], b, others)]
         times += [(rung, n, t / 9, 1) for n in N[1:both] for rung, t in zip(pair, (2 * b, a), strict=True)]
-        times += [(pair[n], N[5 - n], 7 * (b, 3 * a)[n], 1) for n in row["larger"]] + [(third, 400, 70, 0)]
+        times += [(pair[n], N[5 - n], 7 * (b, 3 * a)[n], 1) for n in row["larger"]]
+        times += [(third, N[both if n is None else n], 5, 1) for n in row["third"]]
         sign = {"rising": [1], "falling": [-1]}.get(row["order"], [-1, 1])
         times.sort(key=lambda one: one[1] * rng.choice(sign))
         results = [(rung, n, t / 1024, spread / 1024) for rung, n, t, spread in times]
@@ -203,7 +205,7 @@ def pays_from(n: int, half: float, whole: float, level: float, slip: str = "") -
 def _levels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((1000, 1.0, 8.0, 8.5), "seven products take 7 of the 8.5 s, eight would take 8")
     times = {"little": 0.25, "about an eighth of the": 1, "much": 2.5, "no": 0, "less than no": -0.25}
-    rows = every_pair(rng, sums=tuple(times), saved=tuple(times), unit=(2**-22, 2**-10, 1.0))
+    rows = every_pair(rng, sums=tuple(times), saved=tuple(times), unit=(2**-30, 2**-10, 1.0))
     for sums, saved, unit in sorted(
         (tuple(row.values()) for row in rows), key=lambda row: row[0] != "little"
     ):
@@ -278,7 +280,14 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((100.0, 1.0, alike), "30 of 50 GFLOP/s, 58 of 100, 90 of 100: 60, 58 and 90 %")
     names, times = ["ikj", "blocked", "unrolled", "packed", "tiled"], (0.25, 1.0, 1.5, 8.0)
     # How many times as many loads as can begin are needed by the rung furthest below its bound, and others
-    rows = every_pair(rng, rungs=(1, 2, between(3, 6)), loads=(0.25, 1.0, 2.35), needs=times, others=times)
+    rows = every_pair(
+        rng,
+        rungs=(1, 2, between(3, 6)),
+        loads=(0.25, 1.0, 2.35),
+        needs=times,
+        others=times,
+        unless=lambda row: row["loads"] == 2.35 and row["needs"] == 1,  # p * 2.35 / 2.35 may be less than p
+    )
     for many, loads, needs, others in sorted(tuple(row.values()) for row in rows):
         peak, each = round(float(rng.uniform(20, 300)), 1), np.full(many, others * loads)
         shares, place = rng.uniform(0.6, 0.98, many), rng.integers(many)
