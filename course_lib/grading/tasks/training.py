@@ -480,16 +480,15 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
         ranks_stage=((1, 0), (2, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (8, 3), (50, 3)),
         parameters=(1, between(2, 1000), between(10**8, 10**11)),
         activations=(0.0, 0.01, 1.0, 20.0),  # times what is kept of the model
-        room=("to the last byte", "some bytes are left", "a byte too little", "none for what is shared"),
+        room=("to the last byte", "some bytes are left", "a byte too little"),
         more=(-1, 0, between(1, 300)),  # ranks than these
         unless=lambda row: row["more"] < 0 and row["ranks_stage"] == (1, 0),
     )
     for (ranks, stage), parameters, activations, room, more in sorted(map(tuple, map(dict.values, rows))):
         kept = math.ceil(zero.kept(parameters, ranks, stage, mixed=True).total)
-        lefts = ranks in (3, 50), 1 + kept // 500, -1, (16, 4, 2, 0)[stage] * parameters - kept
-        own, left = int(activations * kept), dict(zip("tsan", lefts, strict=True))[room[0]]
+        own, left = int(activations * kept), {"t": ranks in (3, 50), "s": 1 + kept // 500, "a": -1}[room[0]]
         label = f"stage {stage} on {ranks} of {ranks + more} ranks: {room}"
-        yield Case((parameters, own, max(1, own + kept + left), ranks + more), label)
+        yield Case((parameters, own, own + kept + left, ranks + more), label)
 
 
 MEMORY = Task(
