@@ -232,7 +232,7 @@ BLOCKS = {
     "a block of very small numbers": 1e-6,
     "a block whose largest number is just below 1e-4": 9e-5,
     "a block whose largest number is just above 1e-4": 1.2e-4,
-    "numbers far beyond 448": 1e30,
+    "numbers far beyond 448": 3e38,  # 448 times that is none of float32
     "a block of numbers below 0": None,
     "a NaN: it spreads over its block": None,
     "the largest number is the first of its block": None,
@@ -263,7 +263,7 @@ def _with_special_blocks(rng: np.random.Generator, M: int, K: int, special: str 
         block = x[n % M, k : k + SIDE]
         largest = np.abs(block).max()
         if BLOCKS[special] is not None:
-            block *= np.float32(BLOCKS[special] / largest)
+            block[:] = block / largest * np.float32(BLOCKS[special])
         elif "below 0" in special:
             block[:] = -np.abs(block)
         elif "NaN" in special:
@@ -381,13 +381,20 @@ ROWS = (1, between(2, 6), between(6, 17))
 PRODUCTS = (0, 1, between(2, 32), 128, 129, between(257, 300), between(385, 512), 512)
 EVERY = (20, 32, 48, 64, 100, 128, 256)  # steps of 16 and 32 may end in the middle
 CORES = (HOPPER, ADA, BLACKWELL, HOPPER_FP16)
-NUMBERS = ("", "no number below 0", "subnormal numbers", "a row of zeros in A and one in B")
+NUMBERS = (
+    "",
+    "no number below 0",
+    "subnormal numbers",
+    "a row of zeros in A and one in B",
+    "one large product, and then small ones that are lost beside it one by one",
+)
 
 
 def _products(rng: np.random.Generator) -> Iterator[Case]:
     yield _product(rng, 2, 3, 256, 128, HOPPER)
     yield _product(rng, 13, 15, 512, 32, HOPPER)
     yield _product(rng, 32, 32, 32, 32, HOPPER)  # A, B and the result in one shape: none is another's place
+    yield _product(rng, 1, 1, 512, 32, HOPPER, NUMBERS[4])  # np.sum takes lone elements in another order
     rows = every_pair(rng, M=ROWS, N=ROWS, K=PRODUCTS, every=EVERY, core=CORES, numbers=NUMBERS)
     for row in sorted(rows, key=_how_hard):
         yield _product(rng, **row)
@@ -406,8 +413,11 @@ def _product(
         A, B = np.abs(A), np.abs(B)
     elif numbers == NUMBERS[2]:
         A, B = (E4M3.round(np.sign(one) * 2.0**-9 * rng.integers(1, 8, one.shape)) for one in (A, B))
-    elif numbers:
+    elif numbers == NUMBERS[3]:
         A[rng.integers(M)], B[rng.integers(N)] = 0, 0
+    elif numbers:
+        A[:], B[:] = 0, 1  # 2^16, and a quarter of its last bit for each sum that follows
+        A[:, :1], B[:, :1], A[:, every::every] = 256, 256, 2.0**-9
     what = f", {numbers}" if numbers else ""
     said = f"A {M} x {K}, B {N} x {K}, a new sum every {every}, as {core.name}{what}"
     return Case((A, B, every, (core.terms, core.sum_bits, core.result_bits)), said)
