@@ -266,6 +266,10 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
         cache = fewest + LINE * int(rng.integers(40))
         yield Case((M, K, N, cache), f"{M} x {K} x {N}, {cache} bytes of cache")
     yield Case((11, 60, 60, 2048), "few rows of A")
+    for thin in range(3):
+        sides = [8 * side for side in sizes(rng, 8, 12, 3)]
+        sides[thin] = int(rng.integers(2, 4))
+        yield Case((*sides, 2048), f"{' x '.join(map(str, sides))}: a side is shorter than any block")
     yield Case((57, 38, 46, 2048), "more rows of A than of B")
     # Blocks of 16 miss 1.33 times as often, the largest power of two that fits, 32, 1.22 times.
     yield Case((48, 96, 96, 3 * 48 * 48 * 8), "48 x 96 x 96, 54 KiB of cache")
@@ -435,12 +439,23 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
         ((32, 42, 0.75), "71 % of the peak with one register in a row, 67 % with two"),
     ):
         yield Case(core, what)
-    for registers in (16, 16, 32, 32, *map(int, rng.integers((8, 20, 40), (16, 30, 64)))) * 2:
-        core = (registers, 0, 1.0)
-        while not core[1] or not _is_sure(*core):
-            in_flight = int(rng.integers(3, 10)) * int(rng.integers(1, 5))
-            core = (registers, in_flight, round(round(float(rng.uniform(0.1, 1.3)), 2) + 0.003, 3))
+    for row in every_pair(
+        rng,
+        registers=(between(5, 9), between(8, 16), 16, between(20, 30), 32, between(40, 64)),
+        wait=tuple(map(_share, (0.2, 0.6, 0.9, 1.3), (0.5, 0.9, 1.2, 2.0))),  # in flight for each register
+        loads=tuple(map(_share, (0.1, 0.4, 0.8, 1.6), (0.4, 0.8, 1.3, 3.0))),
+        unless=lambda row: not _is_sure(*_core(**row)),
+    ):
+        core = _core(**row)
         yield Case(core, f"{core[0]} registers, {core[1]} in flight, {core[2]} loads a slot")
+
+
+def _share(low: float, high: float) -> Callable[[np.random.Generator], float]:
+    return lambda rng: round(round(float(rng.uniform(low, high)), 2) + 0.003, 3)
+
+
+def _core(registers: int, wait: float, loads: float) -> tuple[int, int, float]:
+    return registers, math.ceil(wait * registers), loads
 
 
 def _is_sure(registers: int, in_flight: int, loads: float) -> bool:

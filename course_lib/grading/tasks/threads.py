@@ -655,9 +655,11 @@ def _works(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([float(row + 1) for row in range(16)], 2), "a triangle: every band of rows is longer")
     yield Case(([0.4, 0.1, 0.7, 0.2, 0.9, 0.3, 0.5, 0.6], 3), "costs below 1")
     scales = (0.02, 1.0, 500.0)
-    few = zip(((12, 2), (14, 3), (16, 4)), rng.permutation(scales), strict=True)  # the best one takes long
-    many = every_pair(rng, size=((60, 4), (96, 8), (150, 12)), scale=scales, turn=(1, -1))
-    for (tiles, threads), scale, turn in (*((*one, 1) for one in few), *(row.values() for row in many)):
+    few = ((12, 2), (14, 3), (16, 4), (9, 5), (12, 6), (16, 8))  # the best one takes long
+    for (tiles, threads), scale in zip(few, rng.permutation([*scales, *scales]), strict=True):
+        yield Case((_unequal(rng, tiles, threads, scale), threads), f"{tiles} tiles, {threads} threads")
+    for row in every_pair(rng, size=((60, 4), (96, 8), (150, 12)), scale=scales, turn=(1, -1)):
+        (tiles, threads), scale, turn = row.values()
         costs = _unequal(rng, tiles, threads, scale)[::turn]
         yield Case((costs, threads), f"{tiles} tiles of very different length, {threads} threads")
 
