@@ -58,7 +58,8 @@ ZEROS = ("", "all else in the first is 0", "all else in the second is 0")
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     """Yield two plain products, then every two of M, K and N, again with MEETING and ZEROS, which hide much.
 
-    One size comes twice, with other numbers; one leaves 2, 2 and 3 over in fours. K = 0 would hide N.
+    One size comes twice, with other numbers; one leaves 2, 2 and 3 over in fours, two are whole in fives or
+    sixes. K = 0 would hide N.
     """
     wide = sorted(sizes(rng, 2, 6))  # M < N
     for M, K, N in ((3, 3, 3), wide):  # short enough for a report: few digits
@@ -71,7 +72,7 @@ def product_cases(rng: np.random.Generator) -> Iterator[Case]:
         said = "; ".join(filter(None, (f"A {M} x {K}, B {K} x {N}", empty, *what)))
         yield Case(meeting_pair(rng, M, K, N, *what), said)
     again = sizes(rng, 5, 12)
-    for M, K, N in (again, again, (6, 10, 7), sizes(rng, 24, 41)):
+    for M, K, N in (again, again, (6, 10, 7), (10, 12, 6), (12, 6, 10), sizes(rng, 24, 41)):
         yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
 
 
@@ -292,7 +293,7 @@ def _sparse(rng: np.random.Generator) -> Iterator[Case]:
         **sides,
         again=((), (2, 2), (3, -5, 3)),  # whole: where they are counted they may be sorted, too
         meeting=tuple(MEETING),
-        unless=lambda row: bool(row["meeting"] and row["again"]) and row["K"] == 1,
+        unless=lambda row: row["K"] == 1 and row["again"] and (row["meeting"] or row["filled"] == (99,)),
     )
     for M, K, N, filled, again, meeting in (
         plain,
@@ -307,6 +308,7 @@ def _sparse(rng: np.random.Generator) -> Iterator[Case]:
             added.append((k, number))
         A = [[one for one in row if one[0] not in dict(added)] for row in A]  # only one row has entries there
         row = A[rng.integers(M)]
+        del row[max(K - len(added), 0) :]  # what comes twice makes as many entries as in a row without zeros
         for one in added:
             row.insert(int(rng.integers(len(row) + 1)), one)
         said = (f"{M} x {K} by {K} x {N}", again and "several entries at one place all count", meeting)

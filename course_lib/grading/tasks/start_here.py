@@ -234,6 +234,8 @@ HOLDS = {
     "whole numbers are numbers, too": {"beta": 2, "alpha": -1, "input": 3},
     "0 * inf in the product is NaN": {"meeting": "0 meets inf"},
     "inf * 0 in the product is NaN": {"meeting": "inf meets 0"},
+    "0 * NaN in the product is NaN": {"meeting": "0 meets nan"},
+    "NaN * 0 in the product is NaN": {"meeting": "nan meets 0"},
     "alpha is 0, but 0 * inf is NaN": {"alpha": 0.0, "meeting": "0 meets inf"},
     "alpha is 0, but NaN in B stays NaN": {"alpha": 0.0, "meeting": "1.5 meets nan"},
     "alpha and beta are 0, but inf * 0 is NaN": {"beta": 0.0, "alpha": 0.0, "meeting": "inf meets 0"},
@@ -287,7 +289,7 @@ ADDMM = Task(
         "With beta = 0 `input` is not looked at: 0 * NaN would be NaN.": "NaN",
         "With alpha = 0 you leave the product out, but 0 * inf is NaN: only beta has an exception.": (
             lambda got, input, A, B, beta, alpha: (
-                alpha == 0 and not np.isfinite(B).all() and np.isfinite(got).all()
+                alpha == 0 and np.isfinite(got).all() and not all(np.isfinite(X).all() for X in (A, B))
             )
         ),
         "Where is `beta`? It belongs to `input`.": "beta",

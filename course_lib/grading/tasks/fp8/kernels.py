@@ -234,7 +234,9 @@ def _grids(rng: np.random.Generator) -> Iterator[Case]:
     )
     for grid in sorted(grids, key=lambda grid: grid["rows"] * grid["columns"] or math.inf):
         blocks = grid.pop("clusters") * grid["cluster"]
-        yield _grid(**{**grid, "block": grid["block"] % blocks}, blocks=blocks)
+        block = grid.pop("block") % blocks
+        for one in (block, block ^ 1)[: grid["cluster"]]:  # the odd one's tile is that which sticks out
+            yield _grid(one, **grid, blocks=blocks)
 
 
 def _grid(block: int, rows: int, columns: int, blocks: int, cluster: int, band: int) -> Case:
