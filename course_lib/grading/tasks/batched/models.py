@@ -225,49 +225,65 @@ _NAMES = ("addmm", "bmm", "mkldnn_convolution", "copy_", "silu", "native_layer_n
 
 
 def _profiles(rng: np.random.Generator) -> Iterator[Case]:
-    for said in (
-        "the op with most time has the most to gain",
-        "the op with most time is at its roofline already",
-        "an op that moves much and computes nothing",
-        "a parent whose total holds its children",
-        "the op with the most calls, the one with the most FLOP and the one to begin with are three",
-    ):
-        for _ in range(2):
-            yield _timed_profile(rng, said)
-    rows, gflops, gbytes = _timed_profile(rng, "the op with most time has the most to gain").args
-    turned = [(rows[n - 1][0], *row[1:]) for n, row in enumerate(rows)]
-    yield Case((rows, gflops, gbytes), "six ops")
-    yield Case((turned, gflops, gbytes), "the same numbers, with other names")
-    inside = [("forward", 3, 700.0, 2400.5, 0.0, 0.0), ("addmm", 12, 900.5, 900.5, 4.4e7, 4e5)]
-    inside.append(("bmm", 12, 800.0, 800.0, 3.9e7, 4e5))
-    yield Case((inside, 50.0, 10.0), "a parent that is itself the op to begin with")
-    even = [("silu", 10, 900.0, 900.0, 4e5, 8.5e6), ("bmm", 10, 600.0, 600.0, 1e7, 2e5)]
-    yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
-    both = [("silu", 10, 1000.0, 1000.0, 4e5, 6e6), ("bmm", 10, 600.0, 600.0, 5e6, 2e5)]
-    yield Case((both, 50.0, 10.0), "of two ops far above their rooflines the shorter one has more to gain")
-    third = [("addmm", 9, 1500.0, 1500.0, 7e7, 4e5), ("silu", 9, 1400.0, 1400.0, 4e5, 1.3e7)]
-    third += [("bmm", 9, 1000.0, 1000.0, 2.5e7, 2e5), ("copy_", 90, 450.0, 450.0, 0.0, 4.5e5)]
-    yield Case((third, 50.0, 10.0), "two ops with more time are at their rooflines, a short one is far above")
-    # Which of its two times is the longer one depends on the machine: not on 1 FLOP for a byte, or 5.
-    for gflops, gbytes, flops, moved in ((50.0, 10.0, 1.6e7, 4e6), (10.0, 20.0, 4e6, 5e6)):
-        sixth = [
-            (name, 9, 1100.0 + 50 * n, 1100.0 + 50 * n, gflops * 1e6, 4e5)
-            for n, name in enumerate(("addmm", "bmm", "mm", "linear", "mkldnn_convolution"))
-        ]
-        sixth.insert(2, ("silu", 9, 1000.0, 1000.0, flops, moved))
-        yield Case((sixth, gflops, gbytes), "five ops with more time are near their rooflines")
-    long = [("addmm", 10, 20_000.0, 20_000.0, 7.5e8, 4e5), ("silu", 9, 3000.0, 3000.0, 4e5, 5e6)]
-    yield Case((long, 50.0, 10.0), "a long op at 1.3 times its roofline gains more than a short one at 6")
-    caller = [("forward", 3, 900.0, 5000.0, 0.0, 0.0), ("addmm", 12, 4100.0, 4100.0, 2e8, 4e5)]
-    yield Case((caller, 50.0, 10.0), "a parent that spends little of its time itself is the op to take")
-    brief = [("addmm", 10, 50_000.0, 50_000.0, 2.49e9, 4e5), ("silu", 9, 1500.0, 1900.0, 4e5, 3e6)]
-    brief.append(("copy_", 9, 400.0, 400.0, 0.0, 3.9e6))
-    yield Case((brief, 50.0, 10.0), "an op of 3 % of the time is the one to take, and calls another itself")
-    yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
+    for first in (True, True, False, False):
+        yield _timed_profile(rng, first)
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
+    rows = every_pair(
+        rng,
+        calls=(1, 40),
+        place=("first", "amid", "last"),
+        bound=("compute", "memory", "memory alone", "nothing"),
+        above=(1.3, 4.0, 50.0),
+        us=(1.5, 1e3, 5e7),
+        ridge=(0.5, 5.0, 100.0),  # which of its two times is the longer one depends on the machine
+        longer=((0, 1.0), (1, 1.1), (1, 20.0), (2, 4.0), (5, 1.1), (5, 20.0)),  # so many, so long
+        second=(0.0, 0.5, 0.97),
+        caller=("", "another", "itself"),
+        decoys=("", "above", "called", "above called"),
+        unless=lambda row: row["bound"] == "nothing" and (row["above"] != 4.0 or not row["longer"][0]),
+    )
+    for row in sorted(rows, key=lambda row: row["longer"][0] + len(row["decoys"].split())):
+        yield _among_others(rng, row)
 
 
-def _timed_profile(rng: np.random.Generator, said: str) -> Case:
+def _among_others(rng: np.random.Generator, row: dict) -> Case:
+    """Return a profile in which every other op has less to gain, and some have more of what misleads."""
+    gbytes = float(rng.integers(8, 25))
+    peaks, us = (row["ridge"] * gbytes, gbytes), row["us"]
+    longer, times = row["longer"]
+    gain = us * (1.0 if row["bound"] == "nothing" else 1 - 1 / row["above"])
+    others = [(10, us * times * (1 + n / 50), rng.uniform(0.1, 0.9)) for n in range(longer)]
+    others += [(10, 0.99 * us, row["second"])] if row["second"] else []
+    others += [(10, gain / 2, 0.5 - 0.1 / row["above"])] if "above" in row["decoys"] else []
+    others += [(900, 0.4 * gain, 0.2)] if "called" in row["decoys"] else []
+    names = [str(name) for name in rng.permutation((*_NAMES, "mm"))]
+    rows = [
+        _timed(rng, names.pop(), calls, own, own - part * gain, rng.choice(("compute", "memory")), *peaks)
+        for calls, own, part in others
+    ]
+    took = us + sum(one[2] for one in rows)
+    if row["caller"] == "another":
+        rows.append(("forward", 1, gain / 10, took + gain / 10, 0.0, 0.0))
+    best = _timed(rng, names.pop(), row["calls"], us, us - gain, row["bound"], *peaks)
+    best = (*best[:3], took, *best[4:]) if row["caller"] == "itself" else best
+    rows = [rows[n] for n in rng.permutation(len(rows))]
+    _put(rows, best, row["place"])
+    said = f"bound by {row['bound']}, {row['place']} in the list; {longer} take longer, at their rooflines"
+    return Case((rows, *peaks), f"the op to begin with is {said}")
+
+
+def _timed(
+    rng: np.random.Generator, name: str, calls: int, us: float, least: float, bound: str, *peaks: float
+) -> Timed:
+    """Return a row of the profile; what does not bound the op would take 5 to 95 % of its `least` time."""
+    other = float(rng.uniform(0.05, 0.95))
+    flops = round(1000 * least * peaks[0] * (1.0 if bound == "compute" else other))
+    moved = round(1000 * least * peaks[1] * (other if bound == "compute" else 1.0))
+    flops = 0 if bound == "memory alone" else flops
+    return name, int(calls * rng.integers(1, 4)), us, us, float(flops), float(moved)
+
+
+def _timed_profile(rng: np.random.Generator, first: bool) -> Case:
     """Return a profile in which the op to begin with is neither the first nor near a second one.
 
     Ops at their roofline lie 2 to 10 % above it. Wrong ways to choose lead elsewhere, as the words say.
@@ -276,11 +292,10 @@ def _timed_profile(rng: np.random.Generator, said: str) -> Case:
     names = [str(name) for name in rng.permutation(_NAMES)]
     top = 10000.0 * float(rng.uniform(1, 5))
     near, dear = float(rng.uniform(1.02, 1.1)), float(rng.uniform(2.5, 4.0))
-    first = "most time has" in said
     # (name, calls, self, how far above its roofline, bound by compute or by memory)
     kinds = [
         (names[0], 40, top, dear if first else near, "compute"),
-        (names[1], 300, 0.8 * top, near if first else dear, "memory" if "moves" in said else "compute"),
+        (names[1], 300, 0.8 * top, near if first else dear, "compute"),
         (names[2], 900, 0.3 * top, 2.0, "memory"),
         (names[3], 120, 0.2 * top, 9.0, "compute"),
         (names[4], 60, 0.7 * top, near, "memory"),
@@ -288,17 +303,13 @@ def _timed_profile(rng: np.random.Generator, said: str) -> Case:
     rows = []
     for name, calls, self_us, above, bound in kinds:
         self_us = round(self_us * float(rng.uniform(0.97, 1.03)), 1)
-        least = self_us / above * 1000  # FLOP for each GFLOP/s, bytes for each GB/s
-        other = float(rng.uniform(0.05, 0.95))
-        flops = round(least * gflops * (1.0 if bound == "compute" else other))
-        moved = round(least * gbytes * (1.0 if bound == "memory" else other))
-        flops = 0 if "moves" in said and bound == "memory" else flops
-        rows.append((name, int(calls * rng.integers(1, 4)), self_us, self_us, float(flops), float(moved)))
+        rows.append(_timed(rng, name, calls, self_us, self_us / above, bound, gflops, gbytes))
     everything = round(sum(row[2] for row in rows), 1)
     own = round(0.02 * top * float(rng.uniform(0.5, 1.5)), 1)
     rows.append(("forward", 1, own, round(everything + own, 1), 0.0, 0.0))
     rows = [rows[n] for n in rng.permutation(len(rows))]
-    return Case((rows, gflops, gbytes), said)
+    said = "has the most to gain" if first else "is at its roofline already"
+    return Case((rows, gflops, gbytes), f"the op with most time {said}")
 
 
 def _ratio(row: Timed, gflops: float, gbytes: float) -> float:
@@ -411,59 +422,62 @@ _OPS = (
 def _pairs(rng: np.random.Generator) -> Iterator[Case]:
     for runs, said in ((1, "as many runs"), (3, "three times as many runs"), (0.25, "a quarter of the runs")):
         for slow in rng.permutation(["mm", "bmm", "silu", "copy_", "native_layer_norm"])[:3]:
-            yield _pair(rng, str(slow), runs, f"the second profile is of {said}")
-    yield _pair(rng, "matmul", 2, "the second profile is of twice as many runs; one parent is slow itself")
-    before, after = _pair(rng, "bmm", 1, "one op").args
-    calls = 4 * after[0][1]
-    yield Case(
-        (before, [("warm_up", calls, 9e6, 9e6), *after]), "an op that was not there before is no suspect"
+            both = _called_profile(rng, 4.0, ""), _called_profile(rng, 4.0 * runs, str(slow))
+            yield Case(both, f"the second profile is of {said}")
+    rows = every_pair(
+        rng,
+        slow=tuple(op[0] for op in _OPS),
+        factor=(1.25, 3.0),
+        runs=(3, 12, 36),
+        often=(1 / 3, 1, 3),  # how often the slow op is called in each run, and another one
+        other=(1 / 3, 1, 3),
+        speed=(0.25, 1.0, 2.0),  # of a machine on which it takes longer or less
+        unit=(1 / 4000, 1.0, 1e5),
+        rival=(False, True),
+        strangers=("new", "gone", "new and gone"),
+        name=("abs", "cat", "warm_up"),  # before, between and behind the others in the order of names
+        was=("first", "amid", "last"),
+        now=("first", "amid", "last"),
+        stands=("first", "amid", "last"),
+        left=(3, len(_OPS)),
     )
-    yield Case(([*before, ("warm_up", calls, 9.0, 9.0)], after), "an op that has gone is no suspect")
-    slower = _scaled(_scaled(before, "addmm", 3, 2.4), "add", 1, 1.2)
-    half = [(name, calls, own / 2, total / 2) for name, calls, own, total in slower]
-    yield Case((before, half), "a faster machine: one op has gained least from it")
-    brief = [
-        [(name, calls, own / 4000, total / 4000) for name, calls, own, total in rows]
-        for rows in (before, slower)
-    ]
-    yield Case((brief[0], brief[1]), "calls of less than a microsecond")
-    others = [row for row in before if row[0] != "add"]
-    (added,) = [row for row in before if row[0] == "add"]
-    (grown,) = [row for row in slower if row[0] == "add"]
-    steady = [row for row in slower if row[0] != "add"]
-    often, slow = _scaled(before, "addmm", 3, 3.0), _scaled(before, "addmm", 1, 1.4)
-    yield Case((often, slow), "the slow op is called a third as often")
-    for names in (("mm", "silu"), ("silu", "mm")):
-        slowest = _scaled(_scaled(before, names[0], 1, 1.23), names[1], 1, 1.2303)
-        yield Case((before, slowest), "two ops are slower by nearly the same factor")
-    yield Case((before, [grown, *steady]), "the slow op comes first after")
-    yield Case((before, [*steady[1:], grown]), "the slow op comes last after, and nine ops are left")
-    yield Case(([added, *others], slower), "the slow op comes first before")
-    yield Case(([*others[1:], added], slower), "the slow op comes last before, and nine ops are known")
-    yield Case(
-        (before, slower), "addmm is called three times as often; another op is 20 % slower for each call"
-    )
-    new = ("cat", calls, 9e3, 9e3)  # in the midst of the names, before the op that has become slow
-    for name in ("silu", "native_layer_norm"):
-        before, after = _pair(rng, name, 1, "one op").args
-        yield Case((before, [*after, new]), "an op that was not there before, in the midst of the names")
-        yield Case(([new, *before], after), "an op that has gone, in the midst of the names")
+    for row in sorted(rows, key=lambda row: (row["name"], row["left"]), reverse=True):
+        yield _compared(rng, row)
 
 
-def _scaled(rows: list[Called], op: str, calls: int, time: float) -> list[Called]:
-    return [
-        (name, calls * n, time * own, time * total) if name == op else (name, n, own, total)
-        for name, n, own, total in rows
-    ]
+def _compared(rng: np.random.Generator, row: dict) -> Case:
+    """Return two profiles with noise of 5 %: of other runs, another machine, in any order, with strangers."""
+    slow, often = row["slow"], {row["slow"]: row["often"]}
+    rival, other, *names = (str(name) for name in rng.permutation([op[0] for op in _OPS if op[0] != slow]))
+    often[other] = row["other"]
+    growth = {name: float(rng.uniform(0.94, 1.06)) for name in (other, *names)}
+    growth |= {slow: row["factor"], rival: row["factor"] / 1.0003 if row["rival"] else 1.0}
+    known = (slow, rival, other, *names)[: row["left"]]
+    profiles = []
+    for when, runs, stranger in (("was", 12, "gone"), ("now", row["runs"], "new")):
+        rows, later = {}, when == "now"
+        for name, calls, each, children in _OPS:
+            if name in known:
+                calls = round(calls * runs * (often.get(name, 1) if later else 1))
+                own = calls * each * row["unit"] * (row["speed"] * growth[name] if later else 1.0)
+                total = own + sum(rows[child][3] for child in children if child in rows)
+                rows[name] = name, calls, own, total
+        others = [rows[name] for name in rng.permutation([name for name in rows if name != slow])]
+        if stranger in row["strangers"]:
+            took = 1e5 * row["unit"] * runs
+            _put(others, (row["name"], 9 * runs, took, took), row["stands"])
+        _put(others, rows[slow], row[when])
+        profiles.append(others)
+    said = f"{row['runs'] / 12:g} times the runs; one op is {row['strangers']}"
+    return Case(tuple(profiles), f"{slow} is slower, {row['was']} before and {row['now']} after; {said}")
 
 
-def _pair(rng: np.random.Generator, slow: str, runs: float, said: str) -> Case:
-    """Return two profiles that differ by noise of 5 %, by the runs, by their order, and by one slow op."""
-    before, after = _called_profile(rng, 4.0, ""), _called_profile(rng, 4.0 * runs, slow)
-    return Case((before, after), said)
+def _put(rows: list, one: tuple, place: str) -> None:
+    rows.insert({"first": 0, "amid": len(rows) // 2, "last": len(rows)}[place], one)
 
 
 def _called_profile(rng: np.random.Generator, runs: float, slow: str) -> list[Called]:
+    """Return a profile with noise of 5 %, in any order, in which one op is slow."""
     rows = {}
     for name, calls, each, children in _OPS:
         own = calls * runs * each * float(rng.uniform(0.97, 1.03)) * (1.6 if name == slow else 1.0)
@@ -507,7 +521,7 @@ SLOW = Task(
         ),
         "One call of that op has hardly grown. Are the rows paired by name? And of a large op a few per "
         "cent of noise are many microseconds, so take the ratio of what one call took, not a difference.": (
-            lambda got, before, after: _growth(got, before, after) < 1.1
+            lambda got, before, after: _growth(got, before, after) < 1.1 * _growth(None, before, after)
         ),
     },
     hints=(
@@ -521,9 +535,10 @@ SLOW = Task(
 )
 
 
-def _growth(name: str, before: list[Called], after: list[Called]) -> float:
-    (was,), (now,) = ([row[2] / row[1] for row in rows if row[0] == name] for rows in (before, after))
-    return now / was
+def _growth(name: str | None, before: list[Called], after: list[Called]) -> float:
+    """Return the factor by which a call of the op has grown, or the smallest one of all ops."""
+    was, now = ({row[0]: row[2] / row[1] for row in rows} for rows in (before, after))
+    return min(now[op] / was[op] for op in was if op in now and name in (op, None))
 
 
 # --- 07.batch: the largest batch that still answers in time -------------------------------------------------
@@ -552,58 +567,78 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((even, 16.0, 0.5), "16 utterances a second, half a second to answer")
     yield Case((even, 16.0, 0.65), "16 utterances a second, 0.65 s to answer")
     yield Case((even, 16.0, 0.3125), "a batch that needs exactly the target")
-    dense = [(batch, 0.0625 + 0.015625 * batch) for batch in range(1, 17)]
-    yield Case((dense, 16.0, 0.6249), "a batch of eight needs a little more than the target")
-    yield Case((dense, 16.0, 0.3124), "a batch of four needs 0.1 ms more than the target")
     yield Case((even, 16.0, 0.0625), "no batch is fast enough")
-    yield Case((even, 8.0, 0.0703125), "no batch is fast enough, by a little")
     yield Case((even, 64.0, 60.0), "time enough, and no batch keeps up with 64 a second")
     yield Case(([(1, 0.125), (2, 0.1875)], 8.0, 0.125), "a batch of one that keeps up exactly")
-    yield Case(([(4, 0.25)], 16.0, 2.0), "four in exactly the time in which four arrive")
-    yield Case((even, 20.0, 60.0), "any batch in time: the smallest ones do not keep up")
-    yield Case(([(2, 0.75)], 2.5, 10.0), "2.67 utterances a second, and 2.5 arrive")
-    yield Case(([(2, 0.81)], 2.5, 10.0), "2.47 utterances a second, and 2.5 arrive")
-    yield Case(([], 4.0, 1.0), "nothing was measured")
-    falling = [(1, 0.05), (2, 0.06), (4, 0.09), (8, 0.3)]
-    yield Case((falling, 10.0, 2.0), "the throughput falls again: 44 a second in fours, 27 in eights")
-    yield Case(
-        (falling, 30.0, 2.0), "30 a second: ones do not keep up, nor do eights, though they are in time"
-    )
-    worse = [*falling, (12, 0.7), (16, 1.0), (24, 1.5), (32, 2.5)]
-    yield Case((worse, 30.0, 9.0), "30 a second: only fours and twos keep up, though all are in time")
     sizes = (1, 4, 8, 12, 14, 16, 17)
     once = [(batch, 1.55 if batch == 16 else round(0.05 + 0.01 * batch, 2)) for batch in sizes]
     for rows in (once, once[::-1]):
         yield Case((rows, 10.0, 2.5), "batch 16 keeps up and comes late, as it was measured at a bad moment")
-    for late in (True, False):
-        sizes = [1, *(int(n) for n in np.sort(rng.choice(np.arange(2, 41), 6, replace=False)))]
-        bumpy = [(batch, round(0.05 + 0.01 * batch, 2)) for batch in sizes]
-        bad = int(rng.integers(1, 6))
-        bumpy[bad] = sizes[bad], 7.0 if late else 0.11 * sizes[bad]
-        said = f"batch {sizes[bad]} was measured at a bad moment, {sizes[bad + 1]} is fine"
-        yield Case((bumpy, 10.0, 6.0), said)
-    for said in ("measured from small to large", "measured from large to small", "measured in any order"):
-        for _ in range(2):
-            yield _server(rng, said)
-
-
-def _server(rng: np.random.Generator, said: str) -> Case:
-    """Return a server whose answer lies in the middle, and no batch near a limit of it by less than 1 %."""
-    while True:
-        fixed, each = float(rng.uniform(0.02, 0.2)), float(rng.uniform(0.002, 0.02))
-        batches = [int(n) for n in np.sort(rng.choice(np.arange(1, 65), 9, replace=False))]
-        measured = [(n, round((fixed + each * n) * float(rng.uniform(0.97, 1.03)), 4)) for n in batches]
-        rate, target = round(float(rng.uniform(0.3, 0.8) / each), 1), round(float(rng.uniform(0.3, 2)), 2)
-        if said != "measured from small to large":
-            measured = (
-                measured[::-1] if "large to small" in said else [measured[n] for n in rng.permutation(9)]
+    yield Case(([], 4.0, 1.0), "nothing was measured")
+    rows = every_pair(
+        rng,
+        rate=(0.25, 8.0, 64.0, lambda rng: int(rng.integers(3, 90)) + 0.1),
+        least=(1, 2, between(3, 8)),
+        gaps=(1, 2, 7),
+        place=("only", "smallest", "amid", "largest"),
+        more=(1, 2, 4),
+        patience=("short", "of both limits", "long"),
+        meets=("far", "exactly"),
+        bad=(("", ""), *itertools.product(list(BAD)[1:], ("late", "slow", "far"))),
+        above=("", "a little", "late", "slow", "far"),
+        order=("small to large", "large to small", "any order"),
+        unless=lambda row: (
+            (row["above"] == "") != (row["place"] in ("only", "largest"))
+            or (row["bad"][0] not in ("", "all") and row["place"] in ("only", "smallest"))
+            or (row["bad"][0] == "all" and row["meets"] == "exactly")
+            or (  # a smaller batch that comes late and keeps up is more than half as large as the best one
+                row["bad"][1] == "late"
+                and (row["gaps"] > 1 or row["least"] < 3 or row["patience"] != "short")
             )
-        best = largest_batch(measured, rate, target)[0]
-        limits = [abs((n - 1) / rate + s - target) / target for n, s in measured]
-        limits += [abs(n / s - rate) / rate for n, s in measured]
-        wrong = {_batch(measured, rate, target, good, _largest) for good in (_lazy, _mean)}
-        if batches[2] < best < batches[-2] and min(limits) > 0.01 and best not in wrong:
-            return Case((measured, rate, target), f"{said}, {rate} a second, {target} s to answer")
+            or (row["meets"] == "exactly" and row["rate"] % 0.25)  # sums of powers of two are exact
+        ),
+    )
+    for row in sorted(rows, key=lambda row: (bool(row["bad"][0]), row["more"])):
+        yield _at_limits(rng, row)
+
+
+#: Places of the batches that will not do, among those up to the largest one that will (or would).
+BAD = {
+    "": lambda at: [],
+    "smallest": lambda at: [0],
+    "next smaller": lambda at: [at - 1],
+    "next two": lambda at: [at - 2, at - 1],
+    "all smaller": lambda at: range(at),
+    "all": lambda at: range(at + 1),
+}
+
+
+def _at_limits(rng: np.random.Generator, row: dict) -> Case:
+    """Return a server of which one batch will do and no larger one; of the smaller ones some may be bad."""
+    rate, (bad, by) = row["rate"], row["bad"]
+    smaller = row["more"] if row["place"] in ("amid", "largest") else 0
+    larger = row["more"] if row["place"] in ("amid", "smallest") else 0
+    steps = rng.integers(1, row["gaps"] + 1, smaller + larger)
+    batches = [row["least"] + int(n) for n in (0, *np.cumsum(steps))]
+    best = batches[smaller]
+    times = {"short": 1.25 * best - 1, "of both limits": 2 * best - 1, "long": 4 * batches[-1]}
+    target, measured = times[row["patience"]] / rate, []
+    for at, n in enumerate(batches):
+        slow, late = n / rate, target - (n - 1) / rate  # from here on
+        if at > smaller or at in BAD[bad](smaller):
+            how = row["above"] if at > smaller else by
+            limits = {"a little": min(slow, late), "late": late, "slow": slow}
+            seconds = max(limits.get(how, 4 * slow), 1 / 16 / rate) + 2.0**-14
+        else:
+            exactly = at == smaller and row["meets"] == "exactly"
+            seconds = min(slow, late) * (1 if exactly else int(rng.integers(3, 8)) / 8)
+        measured.append((n, seconds))
+    turned = {"small to large": measured, "large to small": measured[::-1]}
+    listed = turned.get(row["order"]) or [measured[n] for n in rng.permutation(len(measured))]
+    said = f"from {row['order']}" if row["order"] in turned else "in any order"
+    said = f"measured {said}; time to answer is {row['patience']}"
+    said += f"; {bad} will not do, by {by}" if bad else ""
+    return Case((listed, rate, target), said)
 
 
 def _batch(
