@@ -311,6 +311,8 @@ class TopOfText:
     def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
         if isinstance(node, ast.Attribute):
             self._on_Attribute(node, called=True)
+        if isinstance(node, ast.Lambda):
+            self.refuse(node, f"a lambda called {name}", INSTEAD["Lambda"][1], "has")
         wanted = "write numbers, texts, or tuples of them, and compute the rest in a function"
         self.refuse(node, f"`{name} = …` with something else than a constant", wanted, "has")
 
