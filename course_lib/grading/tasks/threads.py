@@ -682,12 +682,15 @@ def _unequal(rng: np.random.Generator, tiles: int, threads: int, scale: float) -
 
 def _is_hard(costs: list[float], threads: int) -> bool:
     """Whether to take tiles from the front, from the back, or the longer of both ends is not enough."""
-    left, by_ends = list(costs), []
-    while left:
-        by_ends.append(left.pop(0 if left[0] >= left[-1] else -1))
     at_best = max(sum(costs) / threads, max(costs))
-    ways = (costs, costs[::-1], by_ends)
-    return min(plan(way, threads, "dynamic").makespan for way in ways) > 1.2 * at_best
+    ways = (lambda: costs, lambda: costs[::-1], lambda: list(_from_both_ends(costs)))
+    return all(plan(way(), threads, "dynamic").makespan > 1.2 * at_best for way in ways)  # seldom true
+
+
+def _from_both_ends(costs: list[float]) -> Iterator[float]:
+    left = list(costs)
+    while left:
+        yield left.pop(0 if left[0] >= left[-1] else -1)
 
 
 def _dealt(policy: str) -> Callable[..., list[int] | None]:
