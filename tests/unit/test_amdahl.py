@@ -47,7 +47,10 @@ def test_measures_each_count_and_leaves_oversubscription_out_of_the_fit(monkeypa
     import time
 
     monkeypatch.setattr(hardware, "cores", lambda: 2)
-    measured = speedups(lambda p: time.sleep(0.004 / min(p, 2)), (1, 2, 4), budget_s=0.3)
+    for _ in range(3):  # a busy machine wakes sleepers late
+        measured = speedups(lambda p: time.sleep(0.02 / min(p, 2)), (1, 2, 4), budget_s=0.3)
+        if measured.fit().serial_fraction < 0.5:
+            break
     assert list(measured.times) == [1, 2, 4] and measured.cores == 2
     assert list(measured.fit().times) == [1, 2]
     assert "4 (oversubscribed)" in str(measured)
