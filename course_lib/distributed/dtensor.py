@@ -21,7 +21,8 @@ import numpy as np
 from course_lib.distributed.matmul import Shape, grid, grid_layout, summa
 from course_lib.distributed.wire import Array, Wire
 
-#: Where `tcpi_bytes_sent` lies in Linux' struct tcp_info (include/uapi/linux/tcp.h), since version 4.19.
+#: Where `tcpi_bytes_sent` lies in Linux' struct tcp_info (include/uapi/linux/tcp.h), since version 4.19;
+#: behind it `tcpi_bytes_retrans`, how many of them were sent again.
 _BYTES_SENT = 200
 
 
@@ -87,8 +88,8 @@ def counted(function: Callable[..., Array], *arguments: Array) -> tuple[Array, i
 def bytes_given_to_the_network() -> int:
     """Return the bytes that went out through the TCP sockets which this process has open, as Linux counts.
 
-    It is what was sent for good and what had to be sent again, without the packets' own heads. Raises
-    OSError where sockets are not counted.
+    It is without what TCP sent again, as on a busy machine it does, and without the packets' own heads.
+    Raises OSError where sockets are not counted.
     """
     if sys.platform != "linux":
         raise OSError(
@@ -108,4 +109,5 @@ def _sent_by(descriptor: int) -> int:
             info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     except OSError:  # closed in between; gloo's own threads open and close some
         return 0
-    return struct.unpack_from("=Q", info, _BYTES_SENT)[0] if len(info) >= _BYTES_SENT + 8 else 0
+    sent, again = struct.unpack_from("=QQ", info, _BYTES_SENT) if len(info) >= _BYTES_SENT + 16 else (0, 0)
+    return sent - again
