@@ -527,7 +527,7 @@ EDGE = Task(
     reference=product,
     comparison=close_product(),
     rules=LOOPS_ONLY,
-    counts=CountsOperations(tile=4, most_numbers=1000),
+    counts=CountsOperations(tile=4, most_numbers=300),
     lookalikes={
         "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
         **PRODUCT_SLIPS,
