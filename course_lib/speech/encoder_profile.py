@@ -188,7 +188,13 @@ def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
         encoder(features, lengths)
         if features.is_cuda:
             torch.cuda.synchronize(features.device)
-    return recording.events()
+    events = recording.events()
+    if not hasattr(events[0], "input_dtypes"):  # torch 2.11 keeps them to the recording that it reads
+        read = recording.profiler.kineto_results.events()
+        dtypes = {event.correlation_id(): event.dtypes() for event in read}
+        for event in events:
+            event.input_dtypes = dtypes.get(event.id, [])
+    return events
 
 
 def _work_of(event: Any) -> CallWork:
