@@ -143,6 +143,7 @@ def measured(
     """
     import torch
 
+    from course_lib.commands import gpu_counters
     from course_lib.measure import latency_hiding, machine
     from course_lib.measure.gpu_timing import samples
 
@@ -159,6 +160,11 @@ def measured(
         print(f"{size} x {size} x {size} …", flush=True)
         rows += measure(rungs, size, sampler, "cuda")
     points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
+    try:
+        counters = gpu_counters.measure()
+    except gpu_counters.NotCounted as problem:
+        counters = []
+        print(f"Without the GPU's own counters: {problem}.", flush=True)
     return Recording(
         when=record_order.now(),
         commit=commit,
@@ -169,6 +175,7 @@ def measured(
         method=METHOD,
         rows=tuple(rows),
         latency_hiding=tuple(points),
+        counters=tuple(counters),
     )
 
 

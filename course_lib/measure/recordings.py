@@ -77,6 +77,27 @@ class HidingPoint:
 
 
 @dataclass(frozen=True)
+class CountedLaunch:
+    """What the GPU's own counters say of a launch for one shape (M, K, N): see `commands.gpu_counters`."""
+
+    rung: Text
+    shape: tuple[Count, Count, Count]
+    tile: str
+    load_sectors: Count  # of 32 bytes, of global memory: what the lanes of its loads touch
+    store_sectors: Count
+    shared_loads: Annotated[
+        int, Checked(lambda value: value >= 0, "a whole number of at least 0")
+    ]  # of warps
+    shared_load_wavefronts: Annotated[int, Checked(lambda value: value >= 0, "a whole number of at least 0")]
+    fmas: Count  # of single threads
+
+    @property
+    def warp_fmas(self) -> float:
+        """FMAs of whole warps."""
+        return self.fmas / 32
+
+
+@dataclass(frozen=True)
 class Recording:
     """One run on one GPU: everything was measured in turns with everything else of the same size."""
 
@@ -89,6 +110,7 @@ class Recording:
     method: Text  # how it was measured, in words
     rows: Annotated[tuple[RungRow, ...], Checked(len, "one row or more")]
     latency_hiding: tuple[HidingPoint, ...] = ()  # of `measure.latency_hiding`
+    counters: tuple[CountedLaunch, ...] = ()  # of `commands.gpu_counters`; none where ncu could not read them
 
     def __post_init__(self) -> None:
         refuse_twice(f"{row.rung} at {' x '.join(map(str, row.shape))}" for row in self.rows)
@@ -111,6 +133,20 @@ class Recording:
         """Return the rung's speed as a part of cuBLAS's at that size; None if one was not measured."""
         ours, theirs = self.row(rung, size), self.row(BASELINE, size)
         return theirs.seconds / ours.seconds if ours and theirs else None
+
+    def of_peak(self, rung: str, size: int) -> float | None:
+        """Return the rung's speed as a part of the float32 peak at the highest clock; None if not known.
+
+        A multiprocessor begins 128 FMAs in a cycle (compute capability 8.6, 8.9 and 9.0; 8.0: 64).
+        """
+        row, lanes = self.row(rung, size), 64 if self.gpu.compute_capability == "8.0" else 128
+        if not row or not self.gpu.highest_sm_mhz:
+            return None
+        return row.tflops / (2 * lanes * self.gpu.multiprocessors * self.gpu.highest_sm_mhz * 1e-6)
+
+    def counted(self, rung: str) -> CountedLaunch | None:
+        """Return what the counters say of a rung with the first of its tiles; None if they were not read."""
+        return next((one for one in self.counters if one.rung == rung), None)
 
     def hiding(self) -> dict[str, dict[float, float]]:
         """Return, for each number of sums a thread, the share of the highest rate by warps per scheduler."""

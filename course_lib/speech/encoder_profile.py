@@ -191,8 +191,8 @@ def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
     events = recording.events()
     if not hasattr(events[0], "input_dtypes"):  # torch 2.11 keeps them to the recording that it reads
         read = recording.profiler.kineto_results.events()
-        dtypes = {event.correlation_id(): event.dtypes() for event in read}
-        for event in events:
+        dtypes = {one.correlation_id(): one.dtypes() for one in read if one.shapes()}  # a kernel has none,
+        for event in events:  # and may have an operator's number
             event.input_dtypes = dtypes.get(event.id, [])
     return events
 

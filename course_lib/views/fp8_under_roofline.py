@@ -60,7 +60,8 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
         fig.draw_without_rendering()  # places are known from here on
         taken = roofline.label(axes, points, roofs, low, high)
         for point in (point for one in series if one.named for point in one.points):
-            roofline.name(axes, point, taken, points)
+            if not _is_crowded(point, points):
+                roofline.name(axes, point, taken, points)
         placed = "; ".join(
             f"{one.name}, {point.name}: {digits(point.gflops)} TFLOP/s at {digits(point.intensity)} FLOP/byte"
             for one in series
@@ -119,3 +120,13 @@ def _reached(one: _Series, roofs: Roofs) -> str:
     least, most = min(shares), max(shares)
     share = f"{most} %" if least == most else f"{least}–{most} %"
     return f"{share} of {roof} for {one.name}"
+
+
+def _is_crowded(point: Point, points: Sequence[Point]) -> bool:
+    """Say whether another product lies so near that a name would not tell which is meant."""
+    others = (one for one in points if one is not point)
+    return any(
+        max(point.gflops / one.gflops, one.gflops / point.gflops) < 1.15
+        and max(point.intensity / one.intensity, one.intensity / point.intensity) < 1.15
+        for one in others
+    )

@@ -34,11 +34,13 @@ def gpu_ladder(recording: Recording | None = None) -> Picture:
             label = f"{published.gpu}, N = {published.size:,}: {NOT_OURS}" if row == 0 else None
             look = hollow(VIOLET, 9, 1.8)
             axes.plot([100 * published.share(name)], [row], "D", label=label, **look)
-            _write(axes, 100 * published.share(name), row, below=name in recorded)
+            shares = {VIOLET: 100 * published.share(name)}
+            if name in recorded:
+                shares = {PINK: 100 * recorded[name], **shares}
+            _write(axes, shares, row)
         for place, (name, share) in enumerate(recorded.items()):
             label = f"{recording.origin}" if place == 0 else None
             axes.plot([100 * share], [names.index(name)], "o", color=PINK, markersize=9, label=label)
-            _write(axes, 100 * share, names.index(name), below=False)
         axes.axvline(100, color=GREY, linewidth=1.2)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.6)
@@ -55,12 +57,15 @@ def gpu_ladder(recording: Recording | None = None) -> Picture:
         return Picture.of(fig, f"Shares of cuBLAS in float32. {title}. {said}")
 
 
-def _write(axes: Axes, percent: float, row: int, below: bool) -> None:
-    look = {"fontsize": 9, "color": INK}
+def _write(axes: Axes, percents: dict[str, float], row: int) -> None:
+    """Write the figures of a row below each other beside its marks, each in the colour of its own."""
     ground = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
-    is_left = percent > 50  # then there is no room to the right of it
-    words = f"{digits(percent)} %"
-    at_the_side(axes, words, (percent, row), not is_left, 11 if below else 0, bbox=ground, **look)
+    is_left = max(percents.values()) > 50  # then there is no room to the right of them
+    at = (min if is_left else max)(percents.values())
+    for place, (colour, percent) in enumerate(percents.items()):
+        lower = 11 * (place - (len(percents) - 1) / 2)
+        words = f"{digits(percent)} %"
+        at_the_side(axes, words, (at, row), not is_left, lower, bbox=ground, fontsize=9, color=colour)
 
 
 def _shares(recording: Recording | None, names: list[str]) -> dict[str, float]:
@@ -89,7 +94,7 @@ def gpu_sizes(recording: Recording) -> Picture:
     title = "The rungs against the size of the matrices"
     if low and high:
         slow = digits(high.tflops / low.tflops, 2)
-        title = f"At N = {small} even cuBLAS is {slow} times as slow per operation as at N = {large:,}"
+        title = f"Per operation, cuBLAS at N = {small} is {slow} times as slow as at {large:,}"
     with panel(8.4, 4.8, title, 66) as (fig, axes):
         axes.set(xscale="log", yscale="log")
         for number, rung in enumerate(rungs):
@@ -100,7 +105,9 @@ def gpu_sizes(recording: Recording) -> Picture:
             sizes, speeds = [row.shape[0] for row in rows], [row.tflops for row in rows]
             name = "cuBLAS (torch)" if rung == BASELINE else rung
             axes.plot(sizes, speeds, markersize=6, label=name, **look)
-        axes.set_xticks(recording.sizes, [str(size) for size in recording.sizes])
+        ticks = [size for size in recording.sizes if not _has_close(size, recording.sizes)]
+        axes.set_xticks(ticks, [str(size) for size in ticks])
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
         axes.set(xlabel=f"N\n{recording.origin}", ylabel="TFLOP/s (float32)")
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
@@ -108,3 +115,8 @@ def gpu_sizes(recording: Recording) -> Picture:
             f"{row.rung} {row.shape[0]}: {digits(row.tflops)} TFLOP/s" for row in recording.rows
         )
         return Picture.of(fig, f"TFLOP/s against N, {recording.origin}. {title}. {points}.")
+
+
+def _has_close(size: int, sizes: tuple[int, ...]) -> bool:
+    """Say whether a size stands just below another one: their names would lie on each other."""
+    return any(size < other < 1.1 * size for other in sizes)

@@ -126,7 +126,7 @@ def latency_hiding(
         if first.ceiling < 1:
             most = f"{100 * first.ceiling:.3g} % of the issue slots"
             said = f"{name}: from {first.knee:.3g} warps on more bring nothing; {first.limit} allows {most}"
-    with panel(8.2, 4.6, said, 68) as (fig, axes):
+    with panel(8.2, 4.6 + 0.9 * bool(measured), said, 68) as (fig, axes):
         for number, (name, curve) in enumerate(named.items()):
             colour, marker, _ = SERIES[number % len(SERIES)]
             ends = sorted({curve.warps[0], min(curve.knee, curve.warps[-1]), curve.warps[-1]})
@@ -146,7 +146,10 @@ def latency_hiding(
         most = max(max(curve.warps) for curve in named.values())
         axes.set(xlabel="warps on a scheduler", ylabel="% of the issue slots used")
         axes.set(xlim=(0, max(most, guessed or 0) * 1.04), ylim=(0, 106))
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+        if measured:  # their names are long
+            fig.legend(loc="outside lower left", fontsize=9, ncols=1)
+        else:
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
         lines = [(name, zip(curve.warps, curve.simulated, strict=True)) for name, curve in named.items()]
         lines += [(name, points.items()) for name, points in (measured or {}).items()]
         parts = []

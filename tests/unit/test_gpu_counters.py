@@ -1,0 +1,109 @@
+"""The GPU's own counters: how ncu is asked and read, and that the tracer counts what the hardware counted."""
+
+import math
+
+import pytest
+
+
+def imports():
+    global np, ladder, gpu_counters, recordings, trace
+    import numpy as np
+
+    from course_lib import ladder
+    from course_lib.commands import gpu_counters
+    from course_lib.measure import recordings
+    from course_lib.simulators.gpu import trace
+
+
+def traced(entry, monkeypatch):
+    """Return the trace of a rung's first kernel for 128 x 128 matrices, as its `start` launches it."""
+    from course_lib.circles import cuda_launch
+
+    launched = []
+    monkeypatch.setattr(cuda_launch, "_launch", lambda *launch: launched.append(launch))
+    module = entry.module()
+    if hasattr(module, "rows_are_wide"):  # it asks for an address on the GPU
+        monkeypatch.setattr(module, "rows_are_wide", lambda *arrays: True)
+    A, B = ladder.operands((128, 128, 128), "float32")
+    tile = getattr(module, "TILES", (None,))[0]
+    module.start(A, B, np.zeros((128, 128), np.float32), *([tile] if tile else []))
+    ((kernel, grid, block, *arrays),) = launched
+    return trace(kernel, grid, block, *arrays, progress=False)
+
+
+def of_global(found, kind):
+    return sum(row.sectors for row in found.global_accesses if row.kind == kind)
+
+
+def test_the_tracers_sectors_are_those_that_a_gpu_counted(monkeypatch):
+    """Sectors of loads for an FMA of a warp, and of stores for an element of C, depend on the tile alone.
+
+    Where a rung moves 16 bytes at once the tracer counts four accesses to the same sectors (`cuda_wide`).
+    """
+    recorded = recordings.newest()
+    rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires and entry.id != recordings.BASELINE]
+    wide = {"cuda-vectorised": (4, 4), "cuda-warptiled": (4, 4)}
+    for entry in rungs:
+        found, hardware = traced(entry, monkeypatch), recorded.counted(entry.id)
+        loads, stores = wide.get(entry.id, (1, 1))
+        M, _, N = hardware.shape
+        assert hardware.fmas == math.prod(hardware.shape), entry.id
+        ours = of_global(found, "load") / (128**3 / 32)
+        assert ours == loads * hardware.load_sectors / hardware.warp_fmas, entry.id
+        assert of_global(found, "store") / 128**2 == stores * hardware.store_sectors / (M * N), entry.id
+
+
+def test_the_compiler_only_joins_loads_from_shared_memory(monkeypatch):
+    """So the source's requests and wavefronts are at least the hardware's, and half as many more at most."""
+    recorded = recordings.newest()
+    for id in ("cuda-tiled", "cuda-1d", "cuda-2d", "cuda-warptiled"):
+        found, hardware = traced(ladder.rung(id), monkeypatch), recorded.counted(id)
+        loads = [row for row in found.shared_accesses if row.kind == "load"]
+        requests, wavefronts = (
+            sum(getattr(row, name) for row in loads) for name in ("requests", "wavefronts")
+        )
+        warp_fmas = 128**3 / 32
+        assert requests / warp_fmas > hardware.shared_loads / hardware.warp_fmas > 0, id
+        assert 1 < wavefronts / warp_fmas / (hardware.shared_load_wavefronts / hardware.warp_fmas) < 2.5, id
+
+
+def table(launches):
+    lines = [
+        "==PROF== Connected to process 1",
+        '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"',
+    ]
+    for id in range(launches):
+        for place, metric in enumerate(gpu_counters.METRICS.values()):
+            lines.append(f'"{id}","k","{metric}","sector","{1000 * (id + 1) + place:,}"')
+        lines.append(f'"{id}","k","gpu__time_duration.sum","ns","7"')
+    return "\n".join(lines) + "\n"
+
+
+def test_ncus_table_is_read_launch_by_launch_and_a_launch_too_few_is_an_error():
+    counted = gpu_counters.read(table(11))
+    assert [(one.rung, one.load_sectors, one.fmas) for one in counted][:3] == [
+        ("cuda-naive", 1000, 1004),
+        ("cuda-coalesced", 2000, 2004),
+        ("cuda-tiled", 3000, 3004),
+    ]
+    assert [one.rung for one in counted[3:]] == [
+        rung for rung in ("cuda-1d", "cuda-2d", "cuda-vectorised", "cuda-warptiled") for _ in range(2)
+    ]
+    assert counted[0].tile == "" and counted[3].tile != counted[4].tile
+    with pytest.raises(ValueError):
+        gpu_counters.read(table(10))
+
+
+def test_without_ncu_or_without_the_right_to_ask_it_there_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(gpu_counters.NotCounted, match="ncu"):
+        gpu_counters.measure()
+    said = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access the counters."
+    ncu = tmp_path / "ncu"
+    ncu.write_text(f'#!/bin/sh\necho "{said}" > "$3"\nexit 1\n')  # --csv --log-file FILE
+    ncu.chmod(0o755)
+    with pytest.raises(gpu_counters.NotCounted, match="could not read the counters: ERR_NVGPUCTRPERM"):
+        gpu_counters.measure()
+    (tmp_path / "table").write_text(table(11))
+    ncu.write_text(f'#!/bin/sh\nexec /bin/cp "{tmp_path}/table" "$3"\n')
+    assert len(gpu_counters.measure()) == 11
