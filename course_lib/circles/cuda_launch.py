@@ -5,8 +5,6 @@ result is copied back; what is there already (torch tensors, or anything with `_
 used in place, and the result is of the same kind. Memory is torch's: one allocator, so that torch and the
 kernels can share a GPU. All driver calls are behind `product` and `start`, and so behind
 `measure.machine.missing`.
-
-Not yet run on a GPU: everything here that calls the driver.
 """
 
 from __future__ import annotations

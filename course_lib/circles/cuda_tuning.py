@@ -4,8 +4,6 @@ Which tile is best depends on the GPU and on the size: large tiles use each numb
 give more blocks, and a small matrix has too few blocks to fill the GPU. So a rung has a short list of
 shapes; for each class of sizes all of them are timed once and the answer is kept with the learner's other
 results.
-
-Not yet run on a GPU: how the times are taken.
 """
 
 from __future__ import annotations

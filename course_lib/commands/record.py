@@ -5,8 +5,6 @@ encoder on a CPU or a GPU (`record_encoder`); --hopper measures the FP8 kernels 
 
 For --gpu, all rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a
 small JSON file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

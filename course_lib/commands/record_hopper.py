@@ -7,8 +7,6 @@ file goes into `course_lib/fp8/recordings/`, which `course_lib.fp8.recordings` r
 
 A kernel that hangs would keep everything waiting: what starts kernels has a time limit, and when it is over
 the process ends with a sentence.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Two reasons not to take `cuda.bindings` here, which compiles for us. A tensor ma
 (cuda-python, pull request 1692). And the structs of a launch are two, both part of the driver's binary
 interface: CUlaunchConfig, 56 bytes, and CUlaunchAttribute, 72 (cuda.h 13.0).
 
-Not yet run on a GPU: a small library with the same names stands in for the driver in the tests, and looks at
+Where there is no GPU, a small library with the same names stands in for the driver in the tests, and looks at
 what it is given.
 """
 

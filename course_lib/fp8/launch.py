@@ -7,8 +7,6 @@
 
 A kernel whose blocks wait for each other can wait for ever, and then everything that waits for the GPU does,
 too; only the end of the process ends it. So tests and recordings have a time limit.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
 
 Which kernel and tile are best is what a search has measured on this GPU for such a product, or else what the
 model in `choose` expects.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

@@ -150,6 +150,27 @@ class HopperRecording:
             ),
         )
 
+    def beside(self) -> Table:
+        """Return the dense products, one a row: our time, and how many times as long torch's ways take."""
+        dense, names = self.of("dense"), []
+        for row in dense:
+            if row.what != OURS and row.what not in names:
+                names.append(row.what)
+        rows = []
+        for ours in (row for row in dense if row.what == OURS):
+            others = {row.what: row for row in dense if row.shape == ours.shape}
+            times = (
+                f"{others[name].seconds / ours.seconds:.2f}x" if name in others else "–" for name in names
+            )
+            shape = f"{ours.rows} x {ours.N} x {ours.K}"
+            rows.append((shape, ours.kernel, digits(ours.seconds * 1e6), digits(ours.tflops), *times))
+        return Table(
+            columns=("M x N x K", "ours", "us", "TFLOP/s", *names),
+            rows=tuple(rows),
+            caption=f"Dense products, {self.origin}",
+            notes=(f"x: the others' time over ours, so above 1 they are slower. {self.method}",),
+        )
+
     def _cells(self, row: HopperRow) -> tuple[str, ...]:
         share = self.share(row)
         return (

@@ -5,8 +5,6 @@
 
 On a machine with a Hopper GPU `python -m course_lib search 4096 7168 2048` searches. Every result is judged
 before it is timed: a wrong kernel must never be kept.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

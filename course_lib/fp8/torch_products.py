@@ -6,8 +6,6 @@
 Each quantises x and y in its own way before anything is timed: one scale a tensor, one a row, one for 1 x 128
 and 128 x 128 numbers (cuBLAS; the recipe of our own kernels), or none, in bf16. Not every build of torch and
 every GPU has all of them: what refuses is left out, with its reason.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

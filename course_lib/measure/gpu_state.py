@@ -1,10 +1,8 @@
 """How a GPU is while it measures: its clocks, its power, its temperature, as nvidia-smi tells them.
 
-    with gpu_state.Watch() as watch:
-        ...                          measure
-    gpu_state.recorded(watch)        the GPU as a recording keeps it
-
-Not yet run beside a GPU.
+with gpu_state.Watch() as watch:
+    ...                          measure
+gpu_state.recorded(watch)        the GPU as a recording keeps it
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ own clock is read, by events in its queue before and after a batch of launches. 
 waiting until the whole batch is in the queue: otherwise the time between two short kernels, in which it
 waits for the CPU, would count as theirs. What that wait costs in daily life is the second figure, the CPU's
 time for a launch.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ Each thread runs `chains` sums that know nothing of each other; in each of them 
 before. One block on each multiprocessor, of 4 to 32 warps: a multiprocessor has four schedulers, so 1 to 8
 warps each. The kernel's loop has 16 FMAs and a few instructions for its counter, so it comes a little short
 of the peak; the curve is judged by its shape, against its own highest point.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

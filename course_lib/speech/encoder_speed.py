@@ -5,8 +5,6 @@
 
 A second is counted from the call until the result is there, as a service waits for it; on a GPU that
 includes what the CPU needs to start the work. `busy_s` is the GPU's own time for the same work.
-
-Not yet run on a GPU.
 """
 
 from __future__ import annotations

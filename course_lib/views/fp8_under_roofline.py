@@ -17,7 +17,7 @@ from course_lib.views.figures import panel
 
 CLOCK = f"e4m3 at {published.PEAK_CLOCK_HZ / 1e9:g} GHz"
 LADDER = "the ladder"
-NOT_OURS = "Names: N x K. Published figures; no kernel of this course has run on such a GPU yet."
+NOT_OURS = "Names: N x K. Published figures, not measured by this course."
 
 
 @dataclass(frozen=True)

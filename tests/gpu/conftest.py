@@ -1,7 +1,4 @@
-"""What the tests on a GPU share. They are run by `pytest -m gpu`, and only where there is a GPU.
-
-Not yet run on a GPU.
-"""
+"""What the tests on a GPU share. They are run by `pytest -m gpu`, and only where there is a GPU."""
 
 import os
 

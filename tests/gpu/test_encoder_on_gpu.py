@@ -1,7 +1,4 @@
-"""The encoder on a GPU in every way that is measured: the same numbers, wall time above the GPU's own.
-
-Not yet run on a GPU.
-"""
+"""The encoder on a GPU in every way that is measured: the same numbers, wall time above the GPU's own."""
 
 import pytest
 

@@ -2,8 +2,6 @@
 
 Every test, and every kernel of the ladder, has a process of its own, and every product is waited for with a
 limit: a kernel that hangs names its test and case within seconds, and what follows finds a GPU that is free.
-
-Not yet run on a GPU.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""Every GPU rung on a GPU: right for every shape, no copies of what is there, a sentence for what cannot be.
-
-Not yet run on a GPU.
-"""
+"""Every GPU rung on a GPU: right for every shape, nothing copied in vain, a sentence for what cannot be."""
 
 import numpy as np
 import pytest

@@ -71,6 +71,12 @@ def test_the_folders_of_the_package_have_true_recordings_only(recordings):
         assert all("Test" not in module.read(path).device for path in module.FOLDER.glob("*.json"))
 
 
+def test_a_share_of_the_peak_is_that_at_the_highest_clock(recording):
+    peak = 2 * 128 * 7 * 2000e6  # FLOP/s: seven multiprocessors of 128 FMAs a cycle
+    assert recording.of_peak("torch", 512) == pytest.approx(2 * 512**3 / 1e-4 / peak)
+    assert recording.of_peak("torch", 1024) is None and recording.counted("torch") is None
+
+
 def test_what_is_written_can_be_read_and_the_newest_is_found(recordings, recording, changed, tmp_path):
     assert recordings.newest(folder=tmp_path / "none") is None
     path = recordings.write(recording, tmp_path / "new folder")

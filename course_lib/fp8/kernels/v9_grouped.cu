@@ -6,7 +6,7 @@
 // captured graph serves every step. A and D have three dimensions to TMA: what sticks out of a group's room
 // is cut there, and never reaches the next group.
 //
-// Compiles for sm_90a; not yet run on a GPU.
+// Compiles for sm_90a; tested on an H200.
 #include "cluster.cuh"
 #include "ring.cuh"
 #include "roles.cuh"
