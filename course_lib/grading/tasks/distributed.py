@@ -31,11 +31,13 @@ HALF_WIRE = Language(("math", "numpy"), wire=("send", "receive"))
 MANY = (
     *((0, 1), (1, -1), (1, 0), (1, 1)),
     *(lambda rng, over=over: (int(rng.integers(2, 40)), over) for over in (0, 1, -1)),
+    (0.5, 0),  # half as many as ranks, or half as many left over: neither one nor all but one
+    lambda rng: (int(rng.integers(1, 40)) + 0.5, 0),
 )
 
 
-def _many(of: tuple[int, int], ranks: int) -> int:
-    return of[0] * ranks + of[1]
+def _many(of: tuple[float, int], ranks: int) -> int:
+    return int(of[0] * ranks) + of[1]
 
 
 def _count(number: int, what: str) -> str:
@@ -444,7 +446,7 @@ FLIPS = (
 SIDES = (1, 2, between(3, 9), between(20, 40))
 PLACES = ("an entry", "a checksum of a row", "a checksum of a column", "the corner")
 ROUNDED_0 = "0 and off by rounding of 9e-7"
-OTHERS = ("", "less than 1", "0", "off by rounding of 9e-7", ROUNDED_0)
+OTHERS = ("", "less than 1", "up to millions", "0", "off by rounding of 9e-7", ROUNDED_0)
 
 
 def _checked(rng: np.random.Generator, M: int, N: int) -> Array:
@@ -455,7 +457,8 @@ def _checked(rng: np.random.Generator, M: int, N: int) -> Array:
 
 def _flipped(rng: np.random.Generator, M: int, N: int, place: str, wrong: float, others: str) -> Case:
     """Return a product with checksums, in one place of which stands what is `wrong` too large."""
-    F = 0.0 + _checked(rng, M, N) * {"less than 1": 0.01, "0": 0.0, ROUNDED_0: 0.0}.get(others, 1.0)
+    scales = {"less than 1": 0.01, "up to millions": 1e5, "0": 0.0, ROUNDED_0: 0.0}
+    F = 0.0 + _checked(rng, M, N) * scales.get(others, 1.0)
     i, j = (int(rng.choice((0, n - 1, rng.integers(n)))) for n in (M, N))
     i, j = M if place in PLACES[2:] else i, N if place in PLACES[1::2] else j
     if "off" in others:  # that stays: it is in a row and a column that the wrong entry is not in

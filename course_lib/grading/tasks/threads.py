@@ -92,6 +92,7 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
         serial=(0.0, _uniform(0.1, 1)),
         divided=(_uniform(5, 90),),
         best=(_uniform(0.5, 0.9), _uniform(1.2, 3), _uniform(3, 12), _uniform(12, 30), math.inf),
+        unit=(1.0, 1e-6),
         unless=lambda row: not _is_clear(*_program(**row)),
     ):
         what = f"measured on {', '.join(map(str, row['threads']))} threads, {row['most']} are there"
@@ -107,9 +108,12 @@ def _program(most: int, best: float, **law: Any) -> tuple[list[tuple[int, float]
     return _measured(best=min(best, 2 * most), **law), most
 
 
-def _measured(threads: Sequence[int], serial: float, divided: float, best: float) -> list[tuple[int, float]]:
+def _measured(
+    threads: Sequence[int], serial: float, divided: float, best: float, unit: float = 1.0
+) -> list[tuple[int, float]]:
     """Return times on these numbers of threads, of a program that is fastest on `best` of them."""
-    return [(p, round(serial + divided / p + divided / best**2 * p, 9)) for p in threads]
+    times = (unit * (serial + divided / p + divided / best**2 * p) for p in threads)
+    return [(p, float(f"{time:.10g}")) for p, time in zip(threads, times, strict=True)]
 
 
 def _is_clear(times: list[tuple[int, float]], most: int) -> bool:
