@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.compare import Values, close, close_product, exact, product_tolerance
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.tape import CountsOperations
@@ -225,12 +225,14 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
     lengths, places = (1, 2, 3, between(4, 8), 8, between(9, 32)), ("at first", "at last", "in the middle")
-    made = every_pair(rng, K=lengths, meeting=tuple(MEETING), zeros=ZEROS, place=places)
-    for K, *special, place in map(dict.values, sorted(made, key=simple_first)):
+    units = (1.0, 1e-9)  # a small product is none that may be left out
+    made = every_pair(rng, K=lengths, meeting=tuple(MEETING), zeros=ZEROS, place=places, unit=units)
+    for K, *special, place, unit in map(dict.values, sorted(made, key=simple_first)):
         k = {"at first": 0, "at last": K - 1}.get(place, K // 2)
         A, B = meeting_pair(rng, 1, K, 1, *special, place=k)
-        said = "; ".join(filter(None, (f"two lists of {K}", *special, special[0] and place)))
-        yield Case((A[0], [b for (b,) in B]), said)
+        small = "small numbers" if unit < 1 else ""
+        said = "; ".join(filter(None, (f"two lists of {K}", *special, special[0] and place, small)))
+        yield Case(([a * unit for a in A[0]], [b * unit for (b,) in B]), said)
     yield Case(([math.inf, 2.5, 2.5], [1.5, 1.5, -math.inf]), "inf and -inf: their sum is NaN")
 
 
@@ -246,7 +248,7 @@ DOT = Task(
     minutes=5,
     cases=_vectors,
     reference=dot,
-    comparison=close(rtol=1e-12, atol=1e-12),
+    comparison=Values(lambda want, args: product_tolerance(want.dtype, args[0], np.transpose([args[1]]))),
     rules=OWN_LOOPS,
     lookalikes={
         "Only the last pair is in the result: add to the total (+=) instead of replacing it.": (
