@@ -116,8 +116,8 @@ class HopperRecording:
         return tuple(row for row in self.rows if row.kind == kind)
 
     def ladder(self) -> tuple[HopperRow, ...]:
-        """Return the rungs in the order in which they were measured."""
-        return self.of("ladder")
+        """Return the rungs in the order in which one climbs them."""
+        return tuple(sorted(self.of("ladder"), key=lambda row: row.what))
 
     def share(self, row: HopperRow) -> float | None:
         """Return a row's speed as a part of BASELINES' for the same work; None if that was not measured."""
@@ -126,22 +126,27 @@ class HopperRecording:
         return baseline.seconds / row.seconds if baseline else None
 
     def table(self, kind: str) -> Table:
-        """Return the rows of a kind, ours beside torch's."""
+        """Return the rows of a kind, ours beside torch's; a shape that all of them have is in the caption."""
+        rows = self.ladder() if kind == "ladder" else self.of(kind)
+        shapes = {row.shape for row in rows}
+        one = f" of {_words(*shapes)}" if len(shapes) == 1 else ""
+        columns = (
+            "groups x rows x N x K",
+            "",
+            "kernel",
+            "us",
+            "TFLOP/s",
+            "GB/s",
+            "share",
+            "MHz",
+            "W",
+            "diff",
+        )
+        skipped = 1 if one else 0
         return Table(
-            columns=(
-                "groups x rows x N x K",
-                "",
-                "kernel",
-                "us",
-                "TFLOP/s",
-                "GB/s",
-                "share",
-                "MHz",
-                "W",
-                "diff",
-            ),
-            rows=tuple(self._cells(row) for row in self.of(kind)),
-            caption=f"{kind.capitalize()} products, {self.origin}",
+            columns=columns[skipped:],
+            rows=tuple(self._cells(row)[skipped:] for row in rows),
+            caption=f"{kind.capitalize()} products{one}, {self.origin}",
             notes=(
                 "us: median on the GPU ± half the middle 50 %, L2 cache empty; GB/s: operands read once, D "
                 f"written once; share: speed over that of '{BASELINES[kind]}' for the same work; MHz, W: "
@@ -162,7 +167,7 @@ class HopperRecording:
             times = (
                 f"{others[name].seconds / ours.seconds:.2f}x" if name in others else "–" for name in names
             )
-            shape = f"{ours.rows} x {ours.N} x {ours.K}"
+            shape = _words(ours.shape[1:])
             rows.append((shape, ours.kernel, digits(ours.seconds * 1e6), digits(ours.tflops), *times))
         return Table(
             columns=("M x N x K", "ours", "us", "TFLOP/s", *names),
@@ -174,7 +179,7 @@ class HopperRecording:
     def _cells(self, row: HopperRow) -> tuple[str, ...]:
         share = self.share(row)
         return (
-            " x ".join(map(str, row.shape)),
+            _words(row.shape),
             row.what,
             row.kernel,
             f"{digits(row.seconds * 1e6)} ± {digits(row.spread_s * 1e6, 2)}",
@@ -184,6 +189,10 @@ class HopperRecording:
             *("–" if one is None else f"{one:.0f}" for one in (row.sm_mhz, row.power_w)),
             f"{row.diff:.1e}",
         )
+
+
+def _words(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
 
 
 FILES = RecordingFiles("hopper", HopperRecording, FOLDER)

@@ -64,7 +64,7 @@ def test_figures_follow_from_seconds_and_sizes():
     table = RECORDING.table("dense")
     assert "recorded on an NVIDIA Test 9 (driver 999.1) on 2020-02-03" in table.caption
     shown = [("1.500", "–", "–"), ("1.000", "–", "–"), ("0.750", "1755", "612")]
-    assert [row[6:9] for row in table.rows] == shown
+    assert [row[5:8] for row in table.rows] == shown
     beside = RECORDING.beside()
     assert beside.columns[4:] == ("torch block-wise", "torch bf16")
     assert [row[0:1] + row[4:] for row in beside.rows] == [("64 x 512 x 256", "1.50x", "2.00x")]
