@@ -185,7 +185,7 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
     # scales that come again look the same so many rows further: of 16 after 2, 4 or 8, of 12 after 3 or 6 …
-    for M, further in ((16, 8), (12, 6), (15, 5)):  # seven powers, over and over, were our own solution
+    for M, further in ((16, 8), (14, 7), (12, 6), (15, 5)):  # seven powers of two were our own solution
         said = f"A's scales of the row {further} further, of {M}"
         yield from _case(rng, said, M=M, K=256, row_late=further)
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
