@@ -16,7 +16,8 @@ One step of a tensor core adds `terms` products and the old sum, and it does so 
 For FP8 Hopper keeps 13 bits below the leading one in both places, where float32 has 23. The model agrees bit
 for bit with H100 and H200, say the two papers it comes from: Xie et al. 2025, "MMA-Sim" (arXiv:2511.10909),
 and Khattak & Mikaitis 2025 (arXiv:2512.07004). DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"
-(arXiv:2412.19437), section 3.5.2, met it first. Here it has not been compared with a GPU yet.
+(arXiv:2412.19437), section 3.5.2, met it first. On an H200 it agreed with `wgmma` in every bit, in the tests
+of `tests/gpu`.
 
 Only wgmma adds up so. `mma.sync` with e4m3 becomes, for Hopper, two products of float16 that start from zero
 and an ordinary float32 addition (seen in its machine code): `gemm_e4m3(A, B, promote_every=32,

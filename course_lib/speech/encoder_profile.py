@@ -189,12 +189,19 @@ def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
         if features.is_cuda:
             torch.cuda.synchronize(features.device)
     events = recording.events()
-    if not hasattr(events[0], "input_dtypes"):  # torch 2.11 keeps them to the recording that it reads
-        read = recording.profiler.kineto_results.events()
-        dtypes = {one.correlation_id(): one.dtypes() for one in read if one.shapes()}  # a kernel has none,
-        for event in events:  # and may have an operator's number
-            event.input_dtypes = dtypes.get(event.id, [])
+    if not hasattr(events[0], "input_dtypes"):
+        _take_dtypes(events, recording.profiler.kineto_results.events())
     return events
+
+
+def _take_dtypes(events: Iterable[Any], read: Iterable[Any]) -> None:
+    """Give events the dtypes of their inputs: torch 2.11 leaves them in the recording that it reads.
+
+    A kernel there has no inputs, but may have the number of an operator.
+    """
+    dtypes = {one.correlation_id(): one.dtypes() for one in read if one.shapes()}
+    for event in events:
+        event.input_dtypes = dtypes.get(event.id, [])
 
 
 def _work_of(event: Any) -> CallWork:
