@@ -35,14 +35,15 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
         (6, 1, "one frame is valid"),
         (3, 0, "all is padding: all weights are 0"),
         (1, 1, "a single frame"),
+        (1, 0, "a single frame, which is padding"),
     ):
         yield Case((_scores(rng, T, 2.0), length), f"T = {T}, length {length}: {said}")
     for scale in (1.0, 5.0):
         T = int(rng.integers(8, 30))
         length = int(rng.integers(2, T))
         yield Case((_scores(rng, T, scale), length), f"T = {T}, length {length}")
-    for height in list(HEIGHTS)[1:3]:
-        yield _padded(rng, 6, "some", height)
+    for height in list(HEIGHTS)[1:]:  # several columns of each height
+        yield _padded(rng, 9, "some", height)
     rows = every_pair(
         rng,
         T=(2, between(3, 7), between(8, 20)),

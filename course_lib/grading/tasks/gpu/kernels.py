@@ -53,12 +53,17 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
         (0, 1, between(2, 5)),
         (0, 1, between(2, 32), 32, 33, between(34, 128), 128, between(129, 256)),
     )
-    rows = every_pair(rng, lambda row: not any(row.values()), whole=whole, rest=rest)
-    lengths = (THREADS * row["whole"] + row["rest"] for row in rows)
-    for n in (THREADS, *sorted(lengths)):
-        blocks = pieces(n, THREADS)
-        label = f"x has length {n}, the grid {blocks} block{'s' * (blocks > 1)} of 256"
-        yield Case((numbers(rng, n), unwritten(blocks)), label)
+    sizes = "", ", numbers from 1 to 1e30", ", all of it 0"
+    rows = every_pair(rng, lambda row: not (row["whole"] or row["rest"]), whole=whole, rest=rest, said=sizes)
+    lengths = ((row["said"], THREADS * row["whole"] + row["rest"]) for row in rows)
+    for said, n in (("", THREADS), *sorted(lengths)):
+        blocks, x = pieces(n, THREADS), numbers(rng, n)
+        if "1e30" in said:  # of one sign: nothing cancels, so any order of adding is close
+            x = (np.abs(x) * 10 ** rng.uniform(0, 30, n)).astype(np.float32)
+        elif said:
+            x[:] = 0
+        label = f"x has length {n}, the grid {blocks} block{'s' * (blocks > 1)} of 256{said}"
+        yield Case((x, unwritten(blocks)), label)
 
 
 #: The tree adds with 4, 2, 1 and five times again 1 warp: 12 times two loads and a store. With the 8 stores
@@ -126,11 +131,15 @@ def transpose(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _matrices(rng: np.random.Generator) -> Iterator[Case]:
     sides = (1, between(2, 9), between(9, 32), 32, between(33, 97))
-    rows = every_pair(rng, M=sides, N=sides)
-    plain = ({"M": M, "N": N} for M, N in ((64, 64), (96, 32), (37, 53)))
-    for row in (*plain, *sorted(rows, key=lambda row: row["M"] * row["N"])):
-        M, N = row.values()
-        yield Case((numbers(rng, M, N), unwritten(N, M)), f"A {M} x {N}")
+    # no number may stand for a place of the tile that nobody filled
+    rows = every_pair(rng, M=sides, N=sides, often=("", 0.0, np.inf, -np.inf))
+    plain = ({"M": M, "N": N, "often": ""} for M, N in ((64, 64), (96, 32), (37, 53)))
+    for row in (*plain, *sorted(rows, key=lambda row: (row["often"] != "", row["M"] * row["N"]))):
+        M, N, often = row.values()
+        A, said = numbers(rng, M, N), ""
+        if often != "":
+            A[rng.random((M, N)) < 0.5], said = often, f", about half of it {often:g}"
+        yield Case((A, unwritten(N, M)), f"A {M} x {N}{said}")
 
 
 def _tiles(A: np.ndarray, turn_tiles: bool) -> np.ndarray | None:
@@ -409,15 +418,17 @@ OTHERS = {
 
 def _rows(rng: np.random.Generator) -> Iterator[Case]:
     M, N = (1, between(2, 4), 4, 5, between(6, 12)), (1, between(2, 32), 32, 33, between(34, 150))
-    rows = every_pair(rng, M=M, N=N, level=tuple(LEVELS), others=tuple(OTHERS))
-    plain = ((M, N, 1, "") for M, N in ((4, 32), (1, 1), (3, 5), (2, 700)))
-    for M, N, level, others in (*plain, *sorted((tuple(row.values()) for row in rows), key=_how_special)):
-        X = _spread(rng, M, N) + np.geomspace(max(level, -300), level, M)[:, None].astype(np.float32)
+    rows = every_pair(rng, M=M, N=N, level=tuple(LEVELS), others=tuple(OTHERS), apart=(6, 30))
+    plain = ((M, N, 1, "", 6) for M, N in ((4, 32), (1, 1), (3, 5), (2, 700)))
+    special = sorted((tuple(row.values()) for row in rows), key=_how_special)
+    for M, N, level, others, apart in (*plain, *special):
+        X = _spread(rng, M, N, apart) + np.geomspace(max(level, -300), level, M)[:, None].astype(np.float32)
         (far, masked), one = OTHERS[others], (np.arange(M), rng.integers(N, size=M))
         one[1][0] = N - 1
         kept = X[one] + far
         X[rng.random((M, N)) < masked] = -np.inf
         X[one] = kept
+        others += f", up to {apart} apart" * (apart > 6)
         yield Case((X, unwritten(M, N)), f"X {M} x {N}{LEVELS[level]}{others}")
     yield Case(
         (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, two numbers of each row far above"
@@ -428,13 +439,13 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((alone, unwritten(33, 66)), "X 33 x 66, one number of each row far above")
 
 
-def _how_special(row: tuple[int, int, float, str]) -> tuple[int, float, int]:
-    M, N, level, others = row
-    return (level != 1) + (others != ""), -level, M * N
+def _how_special(row: tuple[int, int, float, str, int]) -> tuple[int, float, int]:
+    M, N, level, others, apart = row
+    return (level != 1) + (others != "") + (apart > 6), -level, M * N
 
 
-def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    return rng.uniform(-3, 3, (M, N)).astype(np.float32)
+def _spread(rng: np.random.Generator, M: int, N: int, apart: int = 6) -> np.ndarray:
+    return rng.uniform(-apart / 2, apart / 2, (M, N)).astype(np.float32)
 
 
 def _with_outliers(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
