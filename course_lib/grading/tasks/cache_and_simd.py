@@ -73,10 +73,12 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
     for size, ways, line in CACHES:
         around = size // ways  # from a line to the next one of the same set
         counts = (int(rng.integers(20, 700)), 1, ways, ways + 1, size // line, size // line + 1)
-        lengths = (8 * int(rng.integers(4, 1200)), 8, 24, line, line + 8, around, 3 * around, around + line)
+        odd = 8 * int(rng.integers(4, 1200)) + 4  # an odd number of float32
+        lengths = (odd, odd - 4, 8, 24, line, line + 8, around, 3 * around, around + line)
         # Not pairs: all combinations, as only ways + 1 lines in one set show what becomes of one too many.
         for row_bytes, rows in itertools.product(lengths, counts):
-            yield Case((rows, row_bytes, size, ways, line), f"{rows} × {row_bytes // 8} float64")
+            numbers = f"{row_bytes // 4} float32" if row_bytes == odd else f"{row_bytes // 8} float64"
+            yield Case((rows, row_bytes, size, ways, line), f"{rows} × {numbers}")
 
 
 SETS = Task(
@@ -556,6 +558,10 @@ def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
     yield from all_inputs(rng)
+    for zero, inf in ((0, 1), (1, 0)):  # no tile of zeros, of whichever shape, may be stepped over
+        one = case(rng, *sizes(rng, 9, 20), f"all of {'AB'[zero]} is 0, and inf is in {'AB'[inf]}")
+        one.args[zero][:], one.args[inf].flat[::7] = 0.0, np.inf
+        yield one
     for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11), (7, 307, 1003)):
         yield case(rng, M, K, N, "large, and nothing is a multiple of four")
     yield case(rng, 517, 515, 518, "larger still, and nothing is a multiple of four", "float32")

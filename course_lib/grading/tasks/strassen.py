@@ -490,7 +490,8 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
         yield _case(rng, **row)
     for cutoff, form in enumerate(FORMS, 1):  # some levels deep, where pairs have a 1 or a 2 in most shapes
         yield _case(rng, *rng.choice((7, 11, 13, 17, 19), 3, replace=False).tolist(), cutoff, form)
-    yield _case(rng, 4, 8, 12, 1)  # even down to the cutoff 1, so that all ways are one
+    for even in ((4, 8, 12), (16, 16, 16)):  # even down to the cutoff 1, so that all ways are one
+        yield _case(rng, *even, 1)
     yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
     yield _case(rng, *rng.permutation((41, 43, 47)).tolist(), 12)  # even the most wasteful way saves products
 
