@@ -54,13 +54,13 @@ def case(rng: np.random.Generator, M: int, K: int, N: int, what: str = "", dtype
 
 
 FORMS = ("float64", "float32", "views")  # the views are float64: each form is compiled anew
-#: What stands in A and B beside ordinary numbers. 0 * inf is NaN, and NaN stays NaN.
+#: What stands in A and B beside ordinary numbers. 0 * inf and 0 * NaN are NaN.
 SPECIAL = (
     "",
     "0 in A meets inf in B",
     "inf in A meets 0 in B",
-    "a NaN in A",
-    "a NaN in B",
+    "0 in A meets NaN in B",
+    "NaN in A meets 0 in B",
     "a row of 0 in A",
 )
 EMPTY = {"M": "no rows", "K": "an empty sum is 0", "N": "no columns"}
@@ -117,10 +117,8 @@ def _put(rng: np.random.Generator, special: str, A: Array, B: Array) -> None:
     for n, k in enumerate(dict.fromkeys((K - 1, 0, *map(int, rng.integers(0, K, 2))))):
         i, j = rows[n % M], columns[n % N]
         if "meets" in special:
-            zero, inf = ((A, (i, k)), (B, (k, j)))[:: 1 if special.startswith("0") else -1]
-            zero[0][zero[1]], inf[0][inf[1]] = 0.0, (-1) ** n * np.inf
-        elif "NaN" in special:
-            (A if special.endswith("A") else B)[(i, k) if special.endswith("A") else (k, j)] = np.nan
+            zero, other = ((A, (i, k)), (B, (k, j)))[:: 1 if special.startswith("0") else -1]
+            zero[0][zero[1]], other[0][other[1]] = 0.0, np.nan if "NaN" in special else (-1) ** n * np.inf
     if "row" in special:
         A[rows[0]], B[K - 1, columns[0]], B[0, columns[-1]] = 0.0, np.inf, np.nan
 
