@@ -201,7 +201,8 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(
         rng,
         batch=(1, 0, 2, between(3, 7)),
-        **dict.fromkeys("MKN", (0, 1, 2, 3, between(4, 8), between(8, 24))),
+        # behind a block of 32, 64 or 128 the sums go on
+        **dict.fromkeys("MKN", (0, 1, 2, between(3, 8), between(8, 24), between(33, 140))),
         form=FORMS,
         special=SPECIAL,
         unless=lambda row: has_no_place(row) or _is_no_view(row),

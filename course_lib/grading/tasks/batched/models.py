@@ -234,7 +234,7 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
         calls=(1, 40),
         place=("first", "amid", "last"),
         bound=("compute", "memory", "memory alone", "nothing"),
-        above=(1.3, 4.0, 50.0),
+        above=(1.02, 1.3, 4.0, 50.0),  # little above it there may be most to gain, too
         us=(1.5, 1e3, 5e7),
         ridge=(0.5, 5.0, 100.0),  # which of its two times is the longer one depends on the machine
         longer=((0, 1.0), (1, 1.1), (1, 20.0), (2, 4.0), (5, 1.1), (5, 20.0)),  # so many, so long
@@ -430,7 +430,7 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
         slow=tuple(op[0] for op in _OPS),
         factor=(1.25, 3.0),
         runs=(3, 12, 36),
-        often=(1 / 3, 1, 3),  # how often the slow op is called in each run, and another one
+        often=(1 / 3, 1, 3, 0),  # how often the slow op is called in each run (0: once in all), and another
         other=(1 / 3, 1, 3),
         speed=(0.25, 1.0, 2.0),  # of a machine on which it takes longer or less
         unit=(1 / 4000, 1.0, 1e5),
@@ -459,7 +459,8 @@ def _compared(rng: np.random.Generator, row: dict) -> Case:
         rows, later = {}, when == "now"
         for name, calls, each, children in _OPS:
             if name in known:
-                calls = round(calls * runs * (often.get(name, 1) if later else 1))
+                share = often.get(name, 1)
+                calls = round(calls * runs * (share if later else 1)) if share else 1
                 own = calls * each * row["unit"] * (row["speed"] * growth[name] if later else 1.0)
                 total = own + sum(rows[child][3] for child in children if child in rows)
                 rows[name] = name, calls, own, total
@@ -578,9 +579,9 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([], 4.0, 1.0), "nothing was measured")
     rows = every_pair(
         rng,
-        rate=(0.25, 8.0, 64.0, lambda rng: int(rng.integers(3, 90)) + 0.1),
+        rate=(0.25, 8.0, 64.0, 2.0**17, lambda rng: int(rng.integers(3, 90)) + 0.1),
         least=(1, 2, between(3, 8)),
-        gaps=(1, 2, 7),
+        gaps=(1, 2, 7, 100),
         place=("only", "smallest", "amid", "largest"),
         more=(1, 2, 4),
         patience=("short", "of both limits", "long"),
@@ -629,7 +630,7 @@ def _at_limits(rng: np.random.Generator, row: dict) -> Case:
         if at > smaller or at in BAD[bad](smaller):
             how = row["above"] if at > smaller else by
             limits = {"a little": min(slow, late), "late": late, "slow": slow}
-            seconds = max(limits.get(how, 4 * slow), 1 / 16 / rate) + 2.0**-14
+            seconds = max(limits.get(how, 4 * slow), 1 / 16 / rate) + 2.0**-14 * min(1, 64 / rate)
         else:
             exactly = at == smaller and row["meets"] == "exactly"
             seconds = min(slow, late) * (1 if exactly else int(rng.integers(3, 8)) / 8)
