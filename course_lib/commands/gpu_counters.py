@@ -57,13 +57,15 @@ def measure() -> list[CountedLaunch]:
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             raise NotCounted(f"ncu was not done after {LIMIT_S:g} s") from None
-        said = table.read_text(encoding="utf-8") if table.exists() else done.stderr
+        said = table.read_text(encoding="utf-8") if table.exists() else ""
     if done.returncode:
-        words = next(
-            (line for line in said.splitlines() if line.startswith("==ERROR==")), "it gives no reason"
-        )
+        lines = [line for line in said.splitlines() if line.startswith("==ERROR==")]
+        words = (lines or done.stderr.splitlines()[-1:] or ["it gives no reason"])[0]
         raise NotCounted(f"ncu could not read the counters: {words.removeprefix('==ERROR==').strip(' .')}")
-    return read(said)
+    try:
+        return read(said)
+    except (KeyError, TypeError, ValueError) as problem:  # what was measured before must not be lost with it
+        raise NotCounted(f"ncu's table is not as expected ({problem!r})") from problem
 
 
 def read(table: str) -> list[CountedLaunch]:

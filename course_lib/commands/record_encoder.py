@@ -3,7 +3,7 @@
 On the CPU or on a GPU; the JSON file goes into `course_lib/speech/recordings/`, which
 `course_lib.speech.encoder_recordings` reads. The weights are untrained: times do not depend on their values.
 
-The sweep has run on a GPU, and the profile there up to a fault that is mended since.
+On a GPU the sweep has run; the profile has not yet, as a whole.
 """
 
 from __future__ import annotations

@@ -44,6 +44,8 @@ NONE = (
     "that is shown here."
 )
 BASELINE = "torch"
+#: float32 FMAs that a multiprocessor begins in a cycle, by compute capability (CUDA C++ programming guide).
+LANES = {"7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128}
 #: What must be known of the software.
 VERSIONS = ("python", "numpy", "torch", "numba", "numba-cuda")
 
@@ -135,12 +137,9 @@ class Recording:
         return theirs.seconds / ours.seconds if ours and theirs else None
 
     def of_peak(self, rung: str, size: int) -> float | None:
-        """Return the rung's speed as a part of the float32 peak at the highest clock; None if not known.
-
-        A multiprocessor begins 128 FMAs in a cycle (compute capability 8.6, 8.9 and 9.0; 8.0: 64).
-        """
-        row, lanes = self.row(rung, size), 64 if self.gpu.compute_capability == "8.0" else 128
-        if not row or not self.gpu.highest_sm_mhz:
+        """Return the rung's speed as a part of the float32 peak at the highest clock; None if not known."""
+        row, lanes = self.row(rung, size), LANES.get(self.gpu.compute_capability)
+        if not (row and lanes and self.gpu.highest_sm_mhz):
             return None
         return row.tflops / (2 * lanes * self.gpu.multiprocessors * self.gpu.highest_sm_mhz * 1e-6)
 
@@ -201,3 +200,17 @@ def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:
     Raises MalformedRecording if any file of the folder is no recording.
     """
     return FILES.newest(folder, lambda recording: device.lower() in recording.device.lower())
+
+
+def of_chapter() -> Recording:
+    """Return the newest recording that has all that chapter 06 shows: the package brings one.
+
+    Raises MalformedRecording as `newest` does.
+    """
+
+    def is_whole(one: Recording) -> bool:
+        return bool(
+            one.counters and one.latency_hiding and one.of_peak(BASELINE, 4096) and one.row(BASELINE, 2000)
+        )
+
+    return FILES.newest(FOLDER, is_whole)

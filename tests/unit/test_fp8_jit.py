@@ -44,8 +44,6 @@ def kept_elsewhere(monkeypatch, shared_folder):
 def test_a_kernel_has_what_is_new_in_it_and_does_not_spill():
     assert jit.names() == sorted(RUNGS)
     for name, (constants, kind, least) in RUNGS.items():
-        head = re.match(r"(//.*\n)+", jit.source_of(name))[0]
-        assert head.endswith("\n//\n// Compiles for sm_90a; tested on an H200.\n"), name
         binary = jit.build(name, **constants)
         assert binary.spilled_bytes == 0 and binary.stack_bytes == 0 and binary.registers <= 255, name
         parsed = sass.parse(device_code.disassembled(binary.cubin))

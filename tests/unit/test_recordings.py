@@ -35,7 +35,7 @@ def recording(recordings):
         commit=COMMIT[1],
         device="NVIDIA Test 9",
         memory_bytes=2**30,
-        gpu=RecordedGpu("999.1", "9.9", "13.0", 7, dict.fromkeys(STATES, (1.0, 2.0, 3.0)), None, 2000.0),
+        gpu=RecordedGpu("999.1", "9.0", "13.0", 7, dict.fromkeys(STATES, (1.0, 2.0, 3.0)), None, 2000.0),
         versions=dict.fromkeys(recordings.VERSIONS, "1.0"),
         method="Made up.",
         rows=(

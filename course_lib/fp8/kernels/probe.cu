@@ -1,7 +1,7 @@
 // The probe: one instruction of the tensor core, and its float32 accumulators as they are. No rung: what the model in
 // simulators/tensor_core.py is compared with, bit by bit. D = D + A B^T for 64 x 32 and BN x 32 numbers.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "barrier.cuh"
 #include "tensor_core.cuh"
 #include "tma.cuh"

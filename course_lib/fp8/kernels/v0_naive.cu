@@ -4,7 +4,7 @@
 //
 // It is exact to float32. K must be a multiple of 16: numbers come 16 at a time.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "types.cuh"
 
 // Two numbers of e4m3 as float32: there is an instruction to float16, which holds each of them exactly.

@@ -5,7 +5,7 @@
 // bank), and each of four warps computes 32 x 32 of D. Look at its machine code: for Hopper there is no FP8 in it. The
 // numbers become float16 and go through HMMA, at half the rate - and with an accumulator that cuts nothing we can see.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "store.cuh"
 #include "types.cuh"
 

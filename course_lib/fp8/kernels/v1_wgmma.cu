@@ -5,7 +5,7 @@
 // overlaps: while a tile comes, the tensor core waits. There are no scales, and no promotion: the sum over the whole
 // of K stays in the tensor core's accumulators, and loses what they cut off.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "barrier.cuh"
 #include "store.cuh"
 #include "tensor_core.cuh"

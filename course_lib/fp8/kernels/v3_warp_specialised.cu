@@ -6,7 +6,7 @@
 // the copies run ahead as far as the ring allows. The producer needs few registers: setmaxnreg gives the rest to the
 // consumers.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "barrier.cuh"
 #include "roles.cuh"
 #include "store.cuh"

@@ -9,7 +9,7 @@
 // A block writes into its neighbour's shared memory, so it must know that the stage is empty *there* as well: every
 // consumer warp reports to all blocks of the cluster. And no block may end while another can still report to it.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "cluster.cuh"
 #include "ring.cuh"
 #include "roles.cuh"

@@ -6,7 +6,7 @@
 // on its way while the next tile is computed. And the tile's width need not divide 128: then a tile meets two blocks of
 // B's scales, and its columns take the one or the other. Widths such as 112 or 160 fill the last wave of blocks.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "cluster.cuh"
 #include "ring.cuh"
 #include "roles.cuh"

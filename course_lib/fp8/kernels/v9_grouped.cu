@@ -6,7 +6,7 @@
 // captured graph serves every step. A and D have three dimensions to TMA: what sticks out of a group's room
 // is cut there, and never reaches the next group.
 //
-// Compiles for sm_90a; tested on an H200.
+// For sm_90a.
 #include "cluster.cuh"
 #include "ring.cuh"
 #include "roles.cuh"
