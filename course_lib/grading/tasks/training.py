@@ -68,16 +68,28 @@ def _unequal(rng: np.random.Generator) -> Iterator[Case]:
     yield _gradients(rng, [1, 3], 4, "unequally many")
     yield _gradients(rng, [7, 0, 5], 11, "rank 1 has no example, and so no gradient: NaN")
     without = (slice(0), slice(1, 2), slice(1, None), slice(0, -1))  # these ranks have no example
-    rows = every_pair(rng, ranks=FEW, length=(1, between(2, 9), 900), most=(1, 500), without=without)
+    flat = (slice(0), slice(1), slice(None))  # these ranks' gradients are 0, and count as others do
+    lengths, sizes = (1, between(2, 9), 900), (1, 1e-30, 1e30)
+    rows = every_pair(
+        rng, ranks=FEW, length=lengths, most=(1, 500, 10**7), without=without, size=sizes, flat=flat
+    )
     for row in sorted(rows, key=lambda row: row["ranks"]):
         examples = rng.integers(1, row["most"] + 1, row["ranks"])
         examples[row["without"]] = 0
-        yield _gradients(rng, examples.tolist(), row["length"], "drawn")
+        yield _gradients(rng, examples.tolist(), row["length"], "drawn", row["size"], row["flat"])
 
 
-def _gradients(rng: np.random.Generator, examples: list[int], length: int, what: str) -> Case:
-    signs = rng.choice((-1, 1), length)  # the same on all ranks: no digits are lost in their sum
+def _gradients(
+    rng: np.random.Generator,
+    examples: list[int],
+    length: int,
+    what: str,
+    size: float = 1,
+    flat: slice = slice(0),
+) -> Case:
+    signs = rng.choice((-size, size), length)  # the same on all ranks: no digits are lost in their sum
     gradients = [signs * rng.uniform(1, 9, length) if n else np.full(length, np.nan) for n in examples]
+    gradients[flat] = [0 * gradient for gradient in gradients[flat]]  # a NaN stays one
     return Case((gradients, examples), f"{', '.join(map(str, examples))} examples, {length} numbers: {what}")
 
 
@@ -140,10 +152,12 @@ def _cut(slip: str) -> Callable[..., bool]:
 
 def _layers(rng: np.random.Generator) -> Iterator[Case]:
     some, zeros = (1, between(2, 20)), (0, -1, slice(None))  # columns of A: relu at 0 itself
-    rows = every_pair(rng, ranks=FEW, batch=some, width=some, hidden=(1, 3, between(4, 30)), column=zeros)
+    hiddens, sizes = (1, 3, between(4, 30)), (1, 1e-9, 1e6)  # of x: relu has its corner at 0, not near it
+    rows = every_pair(rng, ranks=FEW, batch=some, width=some, hidden=hiddens, column=zeros, size=sizes)
     drawn = sorted(map(tuple, map(dict.values, rows)), key=lambda row: row[0])
-    for ranks, batch, width, hidden, column in ((1, 3, 4, 5, 0), (2, 4, 6, 8, 0), *drawn):
+    for ranks, batch, width, hidden, column, size in ((1, 3, 4, 5, 0, 1), (2, 4, 6, 8, 0, 1), *drawn):
         x, dy = rng.uniform(-2, 2, (2, batch, width))
+        x *= size
         A, B = rng.uniform(-2, 2, (width, hidden)), rng.uniform(-2, 2, (hidden, width))
         A[:, column] = 0
         parts = np.array_split(np.arange(hidden), ranks)
@@ -239,6 +253,7 @@ def _are_tasks(tasks: Any) -> bool:
 def _pipelines(rng: np.random.Generator) -> Iterator[Case]:
     sizes = [(1, 3), (2, 1), (2, 4), (4, 4), *product(range(1, 6), range(1, 7))]
     sizes += [rng.integers((3, 9), (9, 25)).tolist(), rng.integers(4, 12, 2).tolist()]
+    sizes += [rng.integers((2, 101), (5, 130)).tolist(), rng.integers((30, 2), (40, 5)).tolist()]
     for stages, micro in sizes:
         yield Case((stages, micro), f"{stages} stages, {micro} micro-batches")
 
@@ -314,9 +329,9 @@ def _logs(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(
         rng,
         workers=FEW,
-        least=(0, 1, 7),
+        least=(0, 1, 7, 1000),
         updates=MANY,
-        again=(0, 0.3),
+        again=(0, 0.3, None),
         silent=(None, 0, -1),
         end=("", "fetch"),
     )
@@ -333,17 +348,21 @@ def _log(
     workers: int,
     least: int,
     updates: int,
-    again: float,
+    again: float | None,
     silent: int | None,
     end: str,
 ) -> Case:
-    """Return what workers do that are unequally fast; the `silent` one, one more, brings nothing."""
+    """Return what workers do that are unequally fast; the `silent` one, one more, brings nothing.
+
+    Who has fetched does so `again` now and then; if that is None, it brings before anybody else comes, and
+    nobody is stale.
+    """
     names = (least + 2 * np.arange(workers + 1)).tolist()
     log, busy = [(names.pop(silent or 0), "fetch")] * (silent is not None), set()
     pace = rng.dirichlet(np.ones(workers))
     while updates > sum(what == "bring" for _, what in log):
-        worker = int(rng.choice(names[:workers], p=pace))
-        brings = worker in busy and rng.uniform() >= again
+        worker = min(busy) if again is None and busy else int(rng.choice(names[:workers], p=pace))
+        brings = worker in busy and rng.uniform() >= (again or 0)
         log.append((worker, "bring" if brings else "fetch"))
         busy = busy - {worker} if brings else busy | {worker}
     log += [(names[0], end)] * bool(end)
@@ -402,15 +421,25 @@ def feedback(gradients: Array, k: int, slip: str = "") -> tuple[Array, Array]:
 def _steps(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((rng.normal(size=(1, 5)), 2), "2 of 5 numbers, one step")
     yield Case((rng.normal(size=(3, 4)), 1), "1 of 4 numbers, 3 steps")
-    what = ("", "all below 0", "nothing new in one step", "two are equally large", "each time the same")
-    rows = every_pair(rng, steps=MANY, n=MANY, k=MANY, what=what, unless=_undecided)
+    what = (
+        "",
+        "all below 0",
+        "nothing new in one step",
+        "two are equally large",
+        "each time the same",
+        "most are 0",
+    )
+    sizes = (1, 1e-8)  # what is owed comes from zeros and sums, which larger numbers round
+    rows = every_pair(rng, steps=MANY, n=MANY, k=MANY, what=what, size=sizes, unless=_lacks_two)
     for row in sorted(rows, key=lambda row: row["steps"] * row["n"]):
-        steps, n, k, what = row.values()
-        gradients = rng.normal(size=(steps, n))
+        steps, n, k, what, size = row.values()
+        gradients = size * rng.normal(size=(steps, n))
         if what == "each time the same":  # nearly
-            gradients = 0.01 * gradients + rng.uniform(0.5, 2.0, n) * rng.choice((-1, 1), n)
+            gradients = 0.01 * gradients + size * rng.uniform(0.5, 2.0, n) * rng.choice((-1, 1), n)
         elif what == "nothing new in one step":
-            gradients[rng.integers(1, steps)] = 0
+            gradients[rng.integers(min(1, steps - 1), steps)] = 0
+        elif what == "most are 0":
+            gradients[rng.uniform(size=(steps, n)) < 0.7] = 0
         elif what == "two are equally large":  # the largest in the first step
             most, other = np.argsort(-np.abs(gradients[0]))[:2]
             gradients[0, other] = -gradients[0, most]
@@ -419,10 +448,9 @@ def _steps(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((gradients, k), f"{k} of {n} numbers, {steps} steps{what and ': '}{what}")
 
 
-def _undecided(row: dict) -> bool:
-    """Whether there are no two, or one of two equally large ones, of 0 for instance, has to be chosen."""
-    steps, n, k, what = row.values()
-    return ("two" in what and min(n, k) < 2) or ("nothing" in what and (steps == 1 or n - k < k < n))
+def _lacks_two(row: dict) -> bool:
+    """Whether there are no two, or one of two equally large ones has to be chosen."""
+    return "two" in row["what"] and min(row["n"], row["k"]) < 2
 
 
 FEEDBACK = Task(
@@ -480,13 +508,14 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
         ranks_stage=((1, 0), (2, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (8, 3), (50, 3)),
         parameters=(1, between(2, 1000), between(10**8, 10**11)),
         activations=(0.0, 0.01, 1.0, 20.0),  # times what is kept of the model
-        room=("to the last byte", "some bytes are left", "a byte too little"),
+        room=("to the last byte", "some bytes are left", "a byte too little", "nothing beside activations"),
         more=(-1, 0, between(1, 300)),  # ranks than these
         unless=lambda row: row["more"] < 0 and row["ranks_stage"] == (1, 0),
     )
     for (ranks, stage), parameters, activations, room, more in sorted(map(tuple, map(dict.values, rows))):
         kept = math.ceil(zero.kept(parameters, ranks, stage, mixed=True).total)
-        own, left = int(activations * kept), {"t": ranks in (3, 50), "s": 1 + kept // 500, "a": -1}[room[0]]
+        own = int(activations * kept)
+        left = {"t": ranks in (3, 50), "s": 1 + kept // 500, "a": -1, "n": -kept}[room[0]]
         label = f"stage {stage} on {ranks} of {ranks + more} ranks: {room}"
         yield Case((parameters, own, own + kept + left, ranks + more), label)
 
@@ -556,16 +585,19 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
         _sizes(8, 0, 8),
         _sizes(8, 8, 0),
     )
-    rows = every_pair(rng, n=FEW, rate=(0.02, 0.1), a=steps, b=([], *steps), c=([], *steps))
+    scales = (1, 1e-8, 1e3, 0)  # of weights and y, and so of gradients: 0 is a step, too
+    rows = every_pair(rng, n=FEW, rate=(0.02, 0.1), scale=scales, a=steps, b=([], *steps), c=([], *steps))
     plain = ([4, 4],), ([4, 4], [4, 4], [4, 4]), ([5, 2], [1, 6, 3])
-    for n, rate, *sizes in (
-        *((3, 0.05, *of) for of in plain),
+    for n, rate, scale, *sizes in (
+        *((3, 0.05, 1, *of) for of in plain),
         *sorted(map(dict.values, rows), key=lambda row: sum(map(bool, row))),
     ):
         sizes = [step for step in sizes if step]
-        given = [[(rng.normal(size=(size, n)), rng.normal(size=size)) for size in step] for step in sizes]
+        given = [
+            [(rng.normal(size=(size, n)), scale * rng.normal(size=size)) for size in step] for step in sizes
+        ]
         label = f"micro-batches of {' | '.join(map(str, sizes))} examples, n = {n}"
-        yield Case((given, rng.normal(size=n), rate), label)
+        yield Case((given, scale * rng.normal(size=n), rate), label)
 
 
 ACCUMULATE = Task(
@@ -648,16 +680,22 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(
         rng,
         ranks=(1, 2, 6, 7, 8, 36, 64),
-        island=(1, 2, 4, 8),
-        layers=(1, 2, 9, 14, 24),
+        island=(1, 2, 4, 8, 72),
+        layers=(1, 2, 9, 14, 24, 64),
         batch=(1, 2, 12, 64, 252),
         parts=(0.5, 1, 1.005, 4, 4.02, 6, 1000),  # of the model: one of so many would just fit
-        seconds=((20.0, 1e-4, 1e-3), (1.0, 0.05, 0.01), (1.0, 1e-3, 1.0)),  # roughly; one of them is long
+        seconds=(  # roughly; one of them is long; all are short; all are long
+            (20.0, 1e-4, 1e-3),
+            (1.0, 0.05, 0.01),
+            (1.0, 1e-3, 1.0),
+            (1e-9, 1e-11, 1e-10),
+            (1e10, 1e8, 1e9),
+        ),
         unless=lambda row: row["parts"] != 1000 and not mesh(*_cluster(**row))[0],
     )
     for row in sorted(rows, key=lambda row: row["ranks"]):
         # Drawn, so that no two meshes are equally fast
-        row["seconds"] = [round(s * rng.uniform(0.5, 2), 6) for s in row["seconds"]]
+        row["seconds"] = [float(f"{s * rng.uniform(0.5, 2):.7g}") for s in row["seconds"]]
         label = "{ranks} GPUs in islands of {island}, {layers} layers, {batch} examples".format(**row)
         yield Case(_cluster(**row, model_gb=12 * int(rng.integers(1, 8)) + 1.5), label)
 

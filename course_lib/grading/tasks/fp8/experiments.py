@@ -33,7 +33,7 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
         rng,
         terms=(4, 8, 16, 32),
         sum_bits=(6, between(7, 13), 13, between(14, 23), 23, between(24, 30), 30),
-        less=(0, 1, between(2, 10), 30),  # bits of the result, of those that there may be
+        less=(0, 1, between(2, 10), between(10, 22), 30),  # bits of the result, of those that there may be
     )
     for row in rows:
         most = min(row["sum_bits"], 23)  # what comes back is float32: no more show

@@ -92,7 +92,7 @@ def _rings(rng: np.random.Generator) -> Iterator[Case]:
     for visits, stages in ((3, 4), (8, 4), (12, 4)):
         yield _ring(visits, stages)
     for stages in (2, 3, 1, *range(4, 9)):
-        most = int(rng.integers(3 * stages + 1, 60))
+        most = int(rng.integers(3 * stages + 1, 130))
         for visits in sorted({0, 1, stages, stages + 1, 2 * stages, 2 * stages + 1, most}):
             yield _ring(visits, stages)
 

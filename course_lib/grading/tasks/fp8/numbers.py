@@ -125,6 +125,7 @@ def _numbers(rng: np.random.Generator) -> Iterator[Case]:
         (464.0, "half a step beyond the largest number"),
         (465.0, "beyond the largest number"),
         (1e30, "far beyond the largest number"),
+        (math.nextafter(math.inf, 0), "the largest number of float64"),  # times 512 it is infinite
         (math.inf, "infinity, which saturates"),
         (math.nan, "NaN"),
         (2.0**-9, "the smallest number"),
@@ -229,7 +230,7 @@ VIEWS = ("", "a transposed view", "every second column of a matrix")
 BLOCKS = {
     "": None,
     "a block of zeros": 0.0,
-    "a block of very small numbers": 1e-6,
+    "a block of very small numbers": 1e-30,  # also beside whatever is added lest something divide by 0
     "a block whose largest number is just below 1e-4": 9e-5,
     "a block whose largest number is just above 1e-4": 1.2e-4,
     "numbers far beyond 448": 3e38,  # 448 times that is none of float32
