@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -343,7 +344,8 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
         ideal=(0.0, *(lambda rng, low=low: float(rng.uniform(low, low + 0.7)) for low in (0.1, 1.1, 2.1))),
         tile_s=(0.125, 1.0, 600.0, lambda rng: round(float(rng.uniform(2, 90)), 1)),
         ranks=(1, 2, between(3, 100), between(1000, 20_000)),
-        restart=(0.0, 0.01, 0.15),
+        restart=(0.0, 0.01, 0.15, 1.5),
+        seldom=(9.0, 5000.0),  # does the cluster fail: times the interval
         unless=lambda row: not _is_clear(**row),
     )
     for row in sorted(drawn, key=lambda row: row["tiles"] or math.inf):
@@ -353,11 +355,13 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(_run(**row), f"{_count(row['ranks'], 'rank')}, {words}")
 
 
-def _run(tiles: int, ideal: float, tile_s: float, ranks: int, restart: float) -> tuple[float, ...]:
+def _run(
+    tiles: int, ideal: float, tile_s: float, ranks: int, restart: float, seldom: float
+) -> tuple[float, ...]:
     """Return the arguments of a run; `restart` is a part of the time between failures."""
     alike = math.sqrt(tiles * (tiles + 1))
     best = float(np.interp(ideal, range(4), (tiles, alike, tiles + 0.5, tiles + 1)))
-    apart_s = 9 * max(1.0, best) * tile_s
+    apart_s = seldom * max(1.0, best) * tile_s
     seconds = (best * tile_s) ** 2 / 2 / apart_s, apart_s * ranks, apart_s * restart
     write_s, mtbf_s, restart_s = (float(f"{s:.6g}") for s in seconds)
     return tile_s, write_s, mtbf_s, ranks, restart_s
@@ -587,13 +591,17 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((12, [1.0, 1.0, 1.0], [0.0] * 3), "12 rows: three equal ranks")
     yield Case((100, [3.0, 1.0], [0.0] * 2), "100 rows: one is three times as fast")
     yield Case((10, [1.0, 1.0, 1.0], [0.0] * 3), "10 rows: rounding each share gives nine")
-    named = {"speeds": tuple(SPEEDS), "starts": tuple(STARTS)}
+    named = {"speeds": tuple(SPEEDS), "starts": tuple(STARTS), "unit": (1.0, 1e-6, 1e9)}
     drawn = every_pair(rng, ranks=(1, 2, 3, between(4, 17)), rows=((0, 0), *MANY), **named)
-    for row in sorted(drawn, key=lambda row: (row["starts"] != "at once", row["ranks"])):
+    for row in sorted(drawn, key=lambda row: (row["starts"] != "at once", row["unit"] != 1, row["ranks"])):
         rows, speeds = _many(row["rows"], row["ranks"]), SPEEDS[row["speeds"]](rng, row["ranks"]).round(2)
         starts = (STARTS[row["starts"]](rng, speeds) * rows / speeds.sum()).round(2)
+        speeds, starts = (
+            [float(f"{n * unit:.6g}") for n in given]
+            for given, unit in ((speeds, row["unit"]), (starts, 1 / row["unit"]))
+        )
         words = f"{_count(row['ranks'], 'rank')}, {row['speeds']}; each begins {row['starts']}"
-        yield Case((rows, speeds.tolist(), starts.tolist()), f"{_count(rows, 'row')} on {words}")
+        yield Case((rows, speeds, starts), f"{_count(rows, 'row')} on {words}")
     yield Case((9, [2.0, 2.0], [3.0, 0.0]), "9 rows: of two equal ranks one begins late")
     late = "10 rows: without the last one the second begins too late, too"
     yield Case((10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0]), late)
@@ -727,9 +735,11 @@ def borders(wire: Wire, mine: Array) -> tuple[Array, Array]:
 
 
 def _rings(rng: np.random.Generator) -> Iterator[Case]:
+    dtypes = itertools.cycle(("float64", "float32", "int64"))  # who makes room for what comes may forget them
     for ranks in (2, 4, 3, 5, *map(int, rng.integers((6, 8, 10), (8, 10, 17)))):
-        arrays = [rng.normal(size=int(rng.integers(1, 9))) for _ in range(ranks)]
-        yield Case((arrays,), f"a ring of {ranks} ranks")
+        dtype = next(dtypes)
+        arrays = [(1e4 * rng.normal(size=int(rng.integers(1, 9)))).astype(dtype) for _ in range(ranks)]
+        yield Case((arrays,), f"a ring of {ranks} ranks, arrays of {dtype}")
 
 
 DEADLOCK = Task(

@@ -356,14 +356,16 @@ def serial(one: Timed, several: Timed, threads: int, slip: str = "") -> tuple[fl
 def _two_times(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(((10.0, 0.5), (6.0, 0.6), 2), "10 s on one thread, 6 s on two")
     yield Case(((10.0, 0.0), (10.0, 0.0), 4), "no gain at all")
-    parts = ((-0.2, -0.05), (2e-5, 2e-4), (0.002, 0.02), (0.05, 0.3), (0.6, 0.95), (1.0, 1.6))
+    parts = ((-0.2, -0.05), (2e-6, 9e-6), (0.002, 0.02), (0.05, 0.3), (0.6, 0.95), (1.0, 1.6))
     around = ((0, 0), (0, 0.01), (0.06, 0), (0.01, 0.06), (0, 0.6), (0.6, 0.06), (0.6, 0.6))  # of a time
-    rows = every_pair(rng, threads=(2, 3, 4, between(5, 17), 64), part=parts, around=around)
-    for threads, (low, high), around in sorted(tuple(row.values()) for row in rows):
+    rows = every_pair(
+        rng, threads=(2, 3, 4, between(5, 17), 64), part=parts, around=around, unit=(1.0, 1e-9, 1e4)
+    )
+    for threads, (low, high), around, unit in sorted(tuple(row.values()) for row in rows):
         a, part = float(rng.uniform(0.3, 9)), float(rng.uniform(low, high))
         b = a * max(0.2 / threads, part + (1 - part) / threads)
         spreads = (share * t for share, t in zip(around, (a, b), strict=True))
-        times = zip((round(a, 6), round(b, 6)), (round(s, 6) for s in spreads), strict=True)
+        times = zip(*(map(lambda s: float(f"{s * unit:.9g}"), of) for of in ((a, b), spreads)), strict=True)
         yield Case((*times, threads), f"{threads} threads, {b / a:.2g} times as long as on one")
 
 
