@@ -73,11 +73,11 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
     for size, ways, line in CACHES:
         around = size // ways  # from a line to the next one of the same set
         counts = (int(rng.integers(20, 700)), 1, ways, ways + 1, size // line, size // line + 1)
-        odd = 8 * int(rng.integers(4, 1200)) + 4  # an odd number of float32
-        lengths = (odd, odd - 4, 8, 24, line, line + 8, around, 3 * around, around + line)
+        odd = 2 * int(rng.integers(16, 4800)) + 1  # no whole number of float16, float32 or float64
+        lengths = (odd, odd - odd % 8, 8, 24, line, line + 8, around, 3 * around, around + line)
         # Not pairs: all combinations, as only ways + 1 lines in one set show what becomes of one too many.
         for row_bytes, rows in itertools.product(lengths, counts):
-            numbers = f"{row_bytes // 4} float32" if row_bytes == odd else f"{row_bytes // 8} float64"
+            numbers = f"{row_bytes} numbers of one byte" if row_bytes == odd else f"{row_bytes // 8} float64"
             yield Case((rows, row_bytes, size, ways, line), f"{rows} × {numbers}")
 
 
@@ -259,6 +259,8 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
     for M, K, N, cache in ((6, 5, 7, 4096), (1, 24, 1, 2048), (3, 1, 9, 2048)):
         yield Case((M, K, N, cache), f"{M} x {K} x {N}: all of it fits")
     yield Case((40, 40, 40, 2048), "squares of 40, 2 KiB of cache")
+    # Blocks of 4 and of 8 miss alike: for neither is there anything but a row of each to keep.
+    yield Case((24, 40, 48, 512), "24 x 40 x 48, half a KiB of cache: too little for three blocks of 8")
     yield Case((48, 48, 48, 3 * 24 * 24 * 8), "squares of 48, 13.5 KiB of cache")
     yield Case((48, 96, 96, 3 * 24 * 24 * 8), "48 x 96 x 96, 13.5 KiB of cache")
     # From 8192 on blocks of 16 have room for a fourth one as well: no luck for who is careful.
@@ -340,9 +342,9 @@ def _panels(rng: np.random.Generator) -> Iterator[Case]:
         rng,
         form=PANELS,
         special=("", "NaN and inf: they are copied, and what is behind them is 0"),
-        NR=(1, 4, between(5, 8), 8, between(9, 16), 16),
+        NR=(1, 4, between(5, 8), 8, between(9, 70), 16),
         left=(0, 0.5, 1, 2.5),  # times NR, but one column at least
-        depth=(0, 1, between(2, 9), between(9, 20)),
+        depth=(0, 1, between(2, 9), between(20, 300)),
         k0=(0, between(1, 6)),
         j0=(0, 16, between(1, 40)),
         unless=lambda row: bool(row["special"]) and not row["depth"],
@@ -438,12 +440,13 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
         ((32, 10, 0.25), "a load for four FMAs"),
         ((64, 8, 1.0), "64 registers"),
         ((3, 4, 2.0), "room for one sum"),
+        ((96, 120, 1.5), "96 registers: room for many rows"),
         ((32, 42, 0.75), "71 % of the peak with one register in a row, 67 % with two"),
     ):
         yield Case(core, what)
     for row in every_pair(
         rng,
-        registers=(between(5, 9), between(8, 16), 16, between(20, 30), 32, between(40, 64)),
+        registers=(between(5, 9), between(8, 16), 16, between(20, 30), 32, between(40, 64), between(70, 100)),
         wait=tuple(map(_share, (0.2, 0.6, 0.9, 1.3), (0.5, 0.9, 1.2, 2.0))),  # in flight for each register
         loads=tuple(map(_share, (0.1, 0.4, 0.8, 1.6), (0.4, 0.8, 1.3, 3.0))),
         unless=lambda row: not _is_sure(*_core(**row)),
@@ -558,7 +561,7 @@ def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
     yield from all_inputs(rng)
-    for M, K, N in ((101, 103, 102), (1001, 7, 9), (9, 1003, 11), (7, 307, 1003)):
+    for M, K, N in ((101, 103, 102), (1029, 7, 9), (9, 1031, 11), (7, 307, 1035)):  # above 1024, too
         yield case(rng, M, K, N, "large, and nothing is a multiple of four")
     yield case(rng, 517, 515, 518, "larger still, and nothing is a multiple of four", "float32")
     yield case(rng, 512, 512, 512, "as large, and all of it are whole blocks", "float32")

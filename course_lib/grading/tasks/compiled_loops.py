@@ -66,7 +66,11 @@ SPECIAL = (
     "NaN in A meets 0 in B",
     "all of A is 0, with inf and NaN in B",  # so no row and no tile of zeros may be stepped over
     "all of B is 0, with inf and NaN in A",
+    "small numbers",
+    "large numbers",
 )
+#: What all numbers are multiplied by: none is small enough to be left out, or so large that it may be inf.
+UNITS = {"small numbers": 1e-17, "large numbers": 1e15}  # in float32 products of both are numbers, too
 EMPTY = {"M": "no rows", "K": "an empty sum is 0", "N": "no columns"}
 
 
@@ -126,7 +130,9 @@ def _spread(X: Array) -> Array:
 def _put(rng: np.random.Generator, special: str, A: Array, B: Array) -> None:
     """Put the numbers at the first, the last and two other k, for different rows and columns if there are."""
     (M, K), N = A.shape, B.shape[1]
-    if not special:
+    if not special or special in UNITS:
+        A *= UNITS.get(special, 1.0)
+        B *= UNITS.get(special, 1.0)
         return
     rows, columns = rng.permutation(M), rng.permutation(N)
     if special.startswith("all"):
@@ -208,8 +214,8 @@ def inner_bytes(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int,
 def _orders(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(("ijk", *sizes(rng, 100, 4000), 8), "the order ijk")
     orders, same = ("ijk", "ikj", "jki", "jik", "kij", "kji"), int(rng.integers(3, 100))
-    sides = between(100, 4000), same, 2
-    rows = every_pair(rng, order=orders, M=sides, K=sides, N=sides, itemsize=(2, 4, 8))
+    sides = between(100, 4000), same, 2, 1
+    rows = every_pair(rng, order=orders, M=sides, K=sides, N=sides, itemsize=(1, 2, 4, 8, 16))
     for row in sorted(rows, key=lambda row: sum(row[side] < 100 for side in "MKN")):
         yield Case(tuple(row.values()), f"the order {row['order']}")
 
@@ -369,25 +375,35 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         ((1000.0, 1.0, 100.0, 20.0), ("strassen", 7 / 8, 1.5, 1.0, 1.0), "a change that spares operations"),
     ):
         yield Case((*kernel, [other, memory, blocks]), what)
-    choices = {"times": (0.5, 0.9, 1.1, 2.0), "many": (1, 2, 3, 7), "place": (0.0, 0.5, 1.0)}
+    choices = {"times": (0.5, 0.9, 1.0, 1.1, 2.0), "many": (1, 2, 3, 7), "place": (0.0, 0.5, 1.0)}
+    # of the work: milliseconds to a few seconds, or years; how much longer the second best takes at least
+    choices |= {"work": (1.0, 2.0**50), "behind": (0.01, 1e-6)}
     rows = every_pair(rng, **choices, best=tuple(GAINS))
     for row in sorted(rows, key=lambda row: row["many"]):
         yield _proposed(rng, **row)
 
 
-def _proposed(rng: np.random.Generator, times: float, many: int, place: float, best: str) -> Case:
+def _proposed(
+    rng: np.random.Generator, times: float, many: int, place: float, best: str, work: float, behind: float
+) -> Case:
     """Return a kernel at so many times the ridge, and changes: the best one first (0) to last (1)."""
     flop, peak, gbps = (round(float(rng.uniform(*span)), 1) for span in ((5, 900), (40, 2000), (8, 400)))
-    kernel = flop, round(flop / peak * gbps / times, 3), peak, gbps
+    moved = round(flop / peak * gbps / times, 3)
+    if times == 1:  # at the ridge, in each bit
+        flop, moved = peak / 8, gbps / 8
+    kernel = work * flop, work * moved, peak, gbps
     names = rng.permutation(["blocks", "clock", "float32", "fused", "memory", "order", "strassen"])
     changes: list[Change] = []
     low, high = GAINS[best]
     while len(changes) < many:
         factors = np.where(rng.random(4) < 0.5, 1.0, rng.uniform(0.5, 2.0, 4).round(2)).tolist()
+        if len(changes) == 1 and behind < 0.01:  # nearly the same
+            factors = [*np.multiply(changes[0][1:3], 1 + behind).tolist(), *changes[0][3:]]
         change = str(names[len(changes)]), *factors
         gain = best_change(*kernel, [change])[1]
         if low <= gain <= high:
-            low, high = 0.0, high if changes else gain / 1.01  # all others help less than the first
+            # all others help less than the first
+            low, high = 0.0, high if changes else gain / (1 + behind / 2)
             changes.append(change)
     changes.insert(round(place * (many - 1)), changes.pop(0))
     return Case((*kernel, changes), f"{times:g} times the intensity of the ridge, the best one {best}")

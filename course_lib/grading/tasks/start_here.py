@@ -8,11 +8,19 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.compare import close, exact
+from course_lib.grading.compare import Values, close, exact
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.task import Case, Task
-from course_lib.grading.tasks.python_loops import OWN_LOOPS, Rows, meeting_pair, product, rows, simple_first
+from course_lib.grading.tasks.python_loops import (
+    OWN_LOOPS,
+    UNITS,
+    Rows,
+    meeting_pair,
+    product,
+    rows,
+    simple_first,
+)
 
 # --- 00.layers: shapes and operations of a network, layer by layer ------------------------------------------
 
@@ -35,6 +43,7 @@ def cost(layers: list[tuple], T: int, d: int, slip: str = "") -> tuple[int, int,
 
 def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("linear", 3)], 5, 2), "5 frames of 2 numbers, a linear layer")
+    yield Case(([], 5, 2), "no layer at all")
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
     yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
     kinds, before = (*_layers(rng, 8, 1, ""),), ("", "linear", "conv", "attention", "layer_norm")
@@ -64,6 +73,7 @@ def _layers(rng: np.random.Generator, d: int, kernel: int, same: str) -> dict[st
         "attention": ("attention", parts),
         "silu": ("silu",),
         "add": ("add", parts),
+        "mask": ("attention_mask", 1),  # a name in which another one stands
         "layer_norm": ("layer_norm", d, 1e-5, 1),  # as long as a conv
     }
 
@@ -134,12 +144,13 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
         second=(1.0, 1.1, 10.0, 0.5, math.inf),
         others=(1.0, 3.0, 0.5),
         absent=("", "one does not occur", "nothing becomes faster"),
+        unit=(1.0, 2.0**-20, 2.0**30),  # of a profile: no time is too short to count
         # else no time is left
         unless=lambda row: (
             row["count"] < 7 and min([row["longest"], row["second"]][: row["count"]]) == math.inf
         ),
     )
-    for count, longest, second, others, absent in map(dict.values, sorted(made, key=simple_first)):
+    for count, longest, second, others, absent, unit in map(dict.values, sorted(made, key=simple_first)):
         if absent == "nothing becomes faster":
             longest = second = others = 1.0
         names = [f"aten::{name}" for name in rng.permutation(NAMES)]
@@ -152,6 +163,7 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
         faster = {name: factor for name, factor in factors.items() if factor != 1}
         faster |= {names[6]: 8.0} if absent == "one does not occur" else {}
         said = f"{count} rows; the longest {longest:g} times as fast, the next {second:g}, others {others:g}"
+        profile = [(name, calls, own * unit, total * unit) for name, calls, own, total in profile]
         order = [place for place in rng.permutation(7) if place < count]
         yield Case(([profile[place] for place in order], faster), f"{said}{absent and '; '}{absent}")
 
@@ -249,18 +261,22 @@ HOLDS = {
 
 def _calls(rng: np.random.Generator) -> Iterator[Case]:
     for shape, form in itertools.product(SHAPES, FORMS):  # square: a row could be taken for a column
-        yield _call(rng, form, shape, int(rng.integers(2, 6)), "", (None, None))
+        yield _call(rng, form, shape, int(rng.integers(2, 6)), "", (None, None), "")
     factors = ((None, None), (1.0, 1.0), (-1.0, None), (1.0, 0.0), (0.0, 2.5), (None, -1.0))
     K, holds = (1, between(2, 9)), tuple(HOLDS)
-    made = every_pair(rng, form=FORMS, shape=SHAPES, K=K, holds=holds, factors=factors)
+    special = {"holds": holds, "factors": factors, "unit": tuple(UNITS)}
+    special["unless"] = lambda row: row["unit"] and "whole" in row["holds"]
+    made = every_pair(rng, form=FORMS, shape=SHAPES, K=K, **special)
     for row in sorted(made, key=simple_first):
         yield _call(rng, **row)
 
 
-def _call(rng: np.random.Generator, form: str, shape: str, K: int, holds: str, factors: tuple) -> Case:
+def _call(
+    rng: np.random.Generator, form: str, shape: str, K: int, holds: str, factors: tuple, unit: str
+) -> Case:
     M, N = rng.permutation(np.arange(2, 6))[:2].tolist()
     M, N = dict(zip(SHAPES, ((M, N), (M, M), (1, N), (M, 1), (1, 1)), strict=True))[shape]
-    A, B = meeting_pair(rng, M, K, N, HOLDS[holds].get("meeting", ""), "")
+    A, B = meeting_pair(rng, M, K, N, HOLDS[holds].get("meeting", ""), "", unit)
     beta, alpha = (
         HOLDS[holds].get(name, drawn if factor is None else factor)
         for name, factor, drawn in zip(("beta", "alpha"), factors, rows(rng, 1, 2, 2)[0], strict=True)
@@ -272,9 +288,17 @@ def _call(rng: np.random.Generator, form: str, shape: str, K: int, holds: str, f
         input = rng.integers(1, 9, (height, width)).tolist()
     elif put:
         input[rng.integers(height)][0] = put  # the first: of a number all that there is
+    if unit:  # as small or large as the products
+        input = [[x * UNITS[unit] ** 2 for x in row] for row in input]
     given = {"a number": input[0][0], "a list of N": input[0]}.get(form, input)
-    said = f"input is {form}; A {M} x {K}, B {K} x {N}{holds and '; '}{holds}"
+    said = "; ".join(filter(None, (f"input is {form}; A {M} x {K}, B {K} x {N}", holds, unit)))
     return Case((given, A, B, beta, alpha), said)
+
+
+def _rounding(want: np.ndarray, args: tuple) -> np.ndarray:
+    """Return the allowed error: 1e-10 of what the numbers would add up to if all were positive."""
+    sizes = (np.abs(np.where(np.isfinite(one), one, 0.0)).tolist() for one in args)
+    return 1e-10 * np.array(addmm(*sizes))
 
 
 ADDMM = Task(
@@ -284,7 +308,7 @@ ADDMM = Task(
     minutes=20,
     cases=_calls,
     reference=addmm,
-    comparison=close(rtol=1e-10, atol=1e-10),
+    comparison=Values(_rounding),
     rules=OWN_LOOPS,
     lookalikes={
         "A list of N numbers is a row: it goes to every row, and number j of it into column j.": {
@@ -339,15 +363,17 @@ def _weights(rng: np.random.Generator) -> Iterator[Case]:
         C=(1, between(2, 6), "as many as out"),
         width=(1, 2, between(3, 6)),
         T_out=(1, 2, between(3, 9), 37),
-        dtype=("float64", "float32"),
+        dtype=("float64", "float32", "float16", "int64"),
         special=("", "nan", "inf", "-inf"),
         tap=("first", "last"),
+        unless=lambda row: row["dtype"] == "int64" and row["special"],
     )
     plain = (1, 1, 3, 3, "float64", "", "")
     made = (plain, *map(dict.values, sorted(made, key=simple_first)))
     for C_out, C, width, T_out, dtype, special, tap in made:
         shape = (C_out, C_out if isinstance(C, str) else C, width)
-        weight = (rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)).astype(dtype)
+        size = rng.integers(1, 9, shape) if dtype == "int64" else rng.uniform(0.5, 2.0, shape)
+        weight = (size * rng.choice([-1, 1], shape)).astype(dtype)
         if special:
             weight[rng.integers(shape[0]), rng.integers(shape[1]), -1 if tap == "last" else 0] = special
         said = f"weight {shape}, T = {width + T_out - 1}, {dtype}{special and f', {special} in a {tap} tap'}"

@@ -443,7 +443,7 @@ def padded(M: int, K: int, N: int, cutoff: int) -> int:
 
 def levels_of(A: Array, B: Array, cutoff: int) -> int:
     """Return the levels until the smallest size, padded if it is odd, is the cutoff or less."""
-    return max(math.ceil(math.log2(min(*A.shape, B.shape[1]) / cutoff)), 0)
+    return max(math.ceil(math.log2(max(min(*A.shape, B.shape[1]), 1) / cutoff)), 0)
 
 
 def padded_once(M: int, K: int, N: int, cutoff: int) -> int:
@@ -484,9 +484,9 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
     plain, ends = ((2, 2, 2, 1), (3, 3, 3, 1), (8, 8, 8, 2)), ((7, 5, 3, 4), (3, 7, 5, 4), (5, 3, 7, 4))
     for shape in (*plain, *ends, (8, 9, 8, 4), (9, 8, 8, 4), (8, 8, 9, 4)):
         yield _case(rng, *shape)  # in `ends` each size once stops the recursion alone
-    sides = 1, 2, 3, 4, 6, lambda rng: 2 * int(rng.integers(2, 5)) + 1  # the halves of 6 are odd
+    sides = 0, 1, 2, 3, 4, 6, lambda rng: 2 * int(rng.integers(2, 5)) + 1  # the halves of 6 are odd
     rows = every_pair(rng, M=sides, K=sides, N=sides, cutoff=(1, 2, 3, between(4, 7)), form=FORMS)
-    for row in sorted(rows, key=simple):
+    for row in sorted(rows, key=lambda row: (0 in (row["M"], row["K"], row["N"]), *simple(row))):
         yield _case(rng, **row)
     for cutoff, form in enumerate(FORMS, 1):  # some levels deep, where pairs have a 1 or a 2 in most shapes
         yield _case(rng, *rng.choice((7, 11, 13, 17, 19), 3, replace=False).tolist(), cutoff, form)
@@ -656,10 +656,11 @@ def _machines(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((100.0, 20.0, 2, 18), "100 GFLOP/s, 20 GB/s, float16, Strassen's 18 sums")
     yield Case((100.0, 20.0, 8, 15), "the same machine, float64, Winograd's 15 sums")
     yield Case((1.0, 20.0, 8, 18), "a slow product: Strassen's own time")
-    slow, fast = (lambda rng, span=span: round(float(rng.uniform(*span)), 3) for span in ((1, 20), (20, 500)))
+    spans = (1, 20), (20, 500), (2e4, 1e6), (2e3, 8e3)  # the last two: a GPU, and its memory
+    slow, fast, gpu, hbm = (lambda rng, span=span: round(float(rng.uniform(*span)), 3) for span in spans)
     numbers = {"itemsize": (1, 2, 4, 8, 16), "sums": (15, 18, between(1, 15), between(19, 50))}
-    rates = {"gflops": (slow, fast, 100.0), "gbps": (slow, fast, 20.0)}
-    rows = every_pair(rng, **rates, **numbers, unless=lambda row: crossover(**row) < 1)
+    rates = {"gflops": (slow, fast, 100.0, gpu), "gbps": (slow, fast, 20.0, hbm)}
+    rows = every_pair(rng, **rates, **numbers)
     for gflops, gbps, itemsize, sums in (row.values() for row in rows):
         said = f"{gflops} GFLOP/s, {gbps} GB/s, numbers of {8 * itemsize} bits, {sums} sums"
         yield Case((gflops, gbps, itemsize, sums), said)

@@ -66,7 +66,8 @@ def _ladders(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(
         rng,
         both=(1, 2, 3),  # so many sizes
-        apart=(-9, 0, 1, 300),  # 1/1024 s between the slowest call of the one and the quickest of the other
+        # 1/1024 s between the slowest call of the one and the quickest of the other
+        apart=(-9, 0, 2**-12, 1, 300),
         spreads=((0, 0), (40, 0), (0, 70), (40, 70)),
         larger=((), (0,), (1,), (0, 1)),  # who was measured at larger N, too
         third=((None,), (None, 6), (4, 5)),  # where another rung was: with both, at larger N
@@ -74,7 +75,7 @@ def _ladders(rng: np.random.Generator) -> Iterator[Case]:
         turned=(1, -1),
     )
     for row in sorted(rows, key=lambda row: row["both"]):
-        *pair, third = rng.permutation(["lists", "arrays", "compiled"]).tolist()
+        *pair, third = rng.permutation(["lists", "arrays", "lists of lists"]).tolist()  # one in another
         N, both, (around, others) = [32, 64, 100, 200, 250, 320, 400], row["both"], row["spreads"]
         a = int(rng.integers(200, 900))
         b = a + around + others + row["apart"]
@@ -141,7 +142,7 @@ def _speeds(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((6.0, 100, 8, 50.0, 18.0), "72 GB/s asked for, 18 are there")
     rows = every_pair(
         rng,
-        itemsize=(2, 4, 8, 16),
+        itemsize=(1, 2, 4, 8, 16),
         asked=((0.3, 0.9), (1.1, 2), (3, 9), (20, 40)),  # times what the memory delivers
         peak=((1.05, 2), (3, 40)),  # times the speed
         N=((0.1, 0.4), (0.5, 0.95), (1.1, 9)),  # times that at which both roofs are equally high
@@ -205,6 +206,7 @@ def pays_from(n: int, half: float, whole: float, level: float, slip: str = "") -
 def _levels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((1000, 1.0, 8.0, 8.5), "seven products take 7 of the 8.5 s, eight would take 8")
     times = {"little": 0.25, "about an eighth of the": 1, "much": 2.5, "no": 0, "less than no": -0.25}
+    times["hardly any"] = 1e-4  # but more than none: of a microsecond, 0.1 ns
     rows = every_pair(rng, sums=tuple(times), saved=tuple(times), unit=(2**-30, 2**-10, 1.0))
     for sums, saved, unit in sorted(
         (tuple(row.values()) for row in rows), key=lambda row: row[0] != "little"
@@ -226,6 +228,9 @@ PAYS_FROM = _task(
     _own_level,
     ("seconds of the sums", "pays from N ="),
     {
+        "However little the products save, there is an N that is large enough.": (
+            lambda got, n, half, whole, level: got[1] == math.inf and 0 < whole - 7 * half < half / 1000
+        ),
         "7/8 only if half the size runs as fast: that was measured.": "eighth",
         "One level needs seven products of half the size; you count eight.": "eight",
         "If the products save nothing, no N is large enough: inf.": (
@@ -278,7 +283,7 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((100.0, 1.0, near), "20 of 50 GFLOP/s, 60 of 100, 95 of 100: shares count, not GFLOP/s")
     alike = [("blocked", 30.0, 2.0), ("packed", 58.0, 0.2), ("tiled", 90.0, 0.5)]
     yield Case((100.0, 1.0, alike), "30 of 50 GFLOP/s, 58 of 100, 90 of 100: 60, 58 and 90 %")
-    names, times = ["ikj", "blocked", "unrolled", "packed", "tiled"], (0.25, 1.0, 1.5, 8.0)
+    names, times = ["ikj", "blocked", "unrolled", "packed", "tiled"], (0.25, 1.0, 1.02, 1.5, 8.0)
     # How many times as many loads as can begin are needed by the rung furthest below its bound, and others
     rows = every_pair(
         rng,
@@ -286,13 +291,15 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
         loads=(0.25, 1.0, 2.35),
         needs=times,
         others=times,
+        least=((0.003, 0.05), (0.3, 0.5), (0.9, 0.97), (1.01, 1.1)),  # the share that is asked for
+        above=((1.0005, 1.003), (1.25, 2)),  # so many times as large are the other shares
         unless=lambda row: row["loads"] == 2.35 and row["needs"] == 1,  # p * 2.35 / 2.35 may be less than p
     )
-    for many, loads, needs, others in sorted(tuple(row.values()) for row in rows):
+    for many, loads, needs, others, least, above in sorted(tuple(row.values()) for row in rows):
         peak, each = round(float(rng.uniform(20, 300)), 1), np.full(many, others * loads)
-        shares, place = rng.uniform(0.6, 0.98, many), rng.integers(many)
-        each[place], shares[place] = needs * loads, rng.uniform(0.3, 0.5)
-        rates = (peak * np.minimum(1, loads / each) * shares).round(4).tolist()
+        shares, place = rng.uniform(*above, many), rng.integers(many)
+        each[place], shares[place] = needs * loads, 1
+        rates = (peak * np.minimum(1, loads / each) * shares * rng.uniform(*least)).round(7).tolist()
         rungs = list(zip(rng.permutation(names).tolist(), rates, each.tolist(), strict=False))
         yield Case((peak, loads, rungs), f"rungs: {many}, {loads:g} loads in the time of an FMA")
 
