@@ -104,10 +104,11 @@ def _report_on_launch(
             said = f"Your kernel writes into {argument_name(n)}, `{own[n]}`, which is there to be read only."
             return wrong(task, [said], input_note(task, case))
     found = judged(task, replace(case, must_not_change=False), Outcome(after[-1]))
+    left = _never_written(before[-1], after[-1], own[-1], traced.value.of("global"))
     if found:
-        said = _never_written(before[-1], after[-1], own[-1], traced.value.of("global"))
-        said += _hazard_lines(undefined)
-        return replace(found, lines=(*said, *found.lines))
+        return replace(found, lines=(*left, *_hazard_lines(undefined), *found.lines))
+    if left:  # where NaN is right
+        return wrong(task, left, input_note(task, case))
     costly = (_limit_lines(limit, traced.value, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
     return wrong(task, lines, notes) if lines else None

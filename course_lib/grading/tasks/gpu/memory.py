@@ -111,6 +111,8 @@ SECTORS = Task(
 # --- 06.index: which element is a thread's, where the grid does not divide the matrix -----------------------
 
 BLOCK = (32, 8)
+#: What about half of each operand is: 0 times inf is NaN, and no number says that there is none.
+ODD = {"": (), "0": (0.0,), "inf and -inf": (np.inf, -np.inf), "NaN": (np.nan,)}
 ALPHAS = (lambda rng: float(rng.uniform(2, 3)), lambda rng: -float(rng.uniform(2, 3)), 0.0, 1.0)
 
 
@@ -127,13 +129,14 @@ def _matrices(rng: np.random.Generator) -> Iterator[Case]:
 
 def _sums(rng: np.random.Generator, *plain: tuple[int, ...], **sides: tuple) -> Iterator[Case]:
     """Yield alpha times a matrix (or a vector) plus a vector, of plain shapes and of every two sides."""
-    rows = every_pair(rng, alpha=ALPHAS, inf=(False, True), **sides)
-    hard = sorted(rows, key=lambda row: ((row["alpha"] <= 1) + row["inf"], row["N"]))
-    for alpha, inf, *shape in (*((2.5, False, *of) for of in plain), *(row.values() for row in hard)):
+    rows = every_pair(rng, alpha=ALPHAS, odd=tuple(ODD), **sides)
+    hard = sorted(rows, key=lambda row: ((row["alpha"] <= 1) + bool(row["odd"]), row["N"]))
+    for alpha, odd, *shape in (*((2.5, "", *of) for of in plain), *(row.values() for row in hard)):
         operands = numbers(rng, *shape), numbers(rng, shape[-1])
-        for operand in operands if inf else ():
-            operand.flat[rng.integers(operand.size)] = np.inf  # times 0 it is NaN
-        said = f", alpha = {alpha:g}" * (alpha <= 1) + ", an inf in each operand" * inf
+        for operand in operands if odd else ():
+            there = rng.random(operand.shape) < 0.5
+            operand[there] = rng.choice(ODD[odd], there.sum())
+        said = f", alpha = {alpha:g}" * (alpha <= 1) + f", about half of each operand {odd}" * bool(odd)
         yield Case((alpha, *operands, unwritten(*shape)), f"{' x '.join(map(str, shape))} numbers{said}")
 
 
@@ -189,8 +192,9 @@ def repaired(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return X - X.max(axis=1, keepdims=True)
 
 
-#: A maximum must not begin at 0, nor at -1e9, nor at -1e30: these go on nearly to the end of float32.
-DEPTHS = {0: "", 1: ", every number below 0", 4e37: ", every number far below 0"}
+#: A maximum must not begin at 0, nor at -1e9, nor at -1e30: these go on nearly to the end of float32. And a 0
+#: does not say that none was found yet.
+DEPTHS = {0: "", 1: ", every number below 0", 4e37: ", every number far below 0", -1: ", 0 is the largest"}
 
 
 def _rows(rng: np.random.Generator) -> Iterator[Case]:
@@ -200,11 +204,13 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     plain = {"M": 7, "N": 50, "place": np.arange(0, 49, 8), "depth": 0}
     # 195 rows for a block: its shared memory has room for 192, so that no row has a place of its own
     many = {"M": 390, "N": 3, "place": 0, "depth": 1}
-    for row in (plain, *sorted(rows, key=lambda row: (row["depth"], row["M"] * row["N"])), many):
+    for row in (plain, *sorted(rows, key=lambda row: (abs(row["depth"]), row["M"] * row["N"])), many):
         M, N, place, depth = row.values()
         X = numbers(rng, M, N)
         X[np.arange(M), place] = rng.uniform(2, 4, M)
-        if depth:
+        if depth < 0:
+            X -= X.max(axis=1, keepdims=True)
+        elif depth:
             X = (X - np.float32(6)) * np.float32(depth)
         said = f"{DEPTHS[depth]}, row 0 has its largest in column {X[0].argmax()}"
         yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads{said}")
@@ -338,8 +344,9 @@ def _pixels(rng: np.random.Generator) -> Iterator[Case]:
         n, channel, zero = row.values()
         X, w, some = numbers(rng, n, 4), numbers(rng, 4), rng.integers(n, size=2)
         if zero:
-            w[channel], X[some, channel] = (0, (np.inf, -np.inf)) if zero == "w" else (np.inf, 0)
-        meets = f", in channel {channel} a 0 in {zero} meets an inf" if zero else ""
+            w[channel], X[some, channel] = (0, (np.nan, -np.inf)) if zero == "w" else (np.inf, 0)
+        other = {"w": "NaN and -inf", "X": "an inf"}.get(zero)
+        meets = f", in channel {channel} a 0 in {zero} meets {other}" if zero else ""
         yield Case((X, w, unwritten(n)), f"{n} pixel{'s' * (n > 1)}{meets}")
 
 
