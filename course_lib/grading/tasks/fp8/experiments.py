@@ -175,13 +175,14 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         where=WHERE,
         M=(10, between(12, 16)),
         N=(between(60, 128), between(150, 200), 250, between(270, 380)),
-        small=(False, True),  # a row, the spoilt one: one limit for all elements sees nothing there
+        smaller=(1, 64, 2**14),  # a row, the spoilt one: one limit for all elements sees nothing there
         unless=lambda row: "late" in row["fault"][1] and row["N"] <= 128,  # there are no later columns
     )
-    for row in sorted(rows, key=lambda row: (bool(row["where"][1]) + row["small"], row["N"])):
+    for row in sorted(rows, key=lambda row: (bool(row["where"][1]) + (row["smaller"] > 1), row["N"])):
         (said, fault), (K, first) = row["fault"], row["where"]
-        small = fault.get("spoilt", row["M"] // 2) if row["small"] else None
-        yield from _case(rng, said, row["M"], K, first, small=small, N=row["N"], **fault)
+        smaller, spoilt = row["smaller"], fault.get("spoilt", row["M"] // 2)
+        small = spoilt if smaller > 1 else None
+        yield from _case(rng, said, row["M"], K, first, small=small, smaller=smaller, N=row["N"], **fault)
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
     # scales that come again look the same so many rows further: of 16 after 2, 4 or 8, of 12 after 3 or 6 …
@@ -199,6 +200,7 @@ def _case(
     first: int = 0,
     spoilt: int | None = None,
     small: int | None = None,
+    smaller: int = 1,
     N: int = 0,
     **late: int,
 ) -> Iterator[Case]:
@@ -208,7 +210,7 @@ def _case(
     where = ", in the last block of K" if first else ""
     a, b = (100 * rng.standard_normal((rows, K)) for rows in (M, N))
     if small is not None:
-        a[small] /= 64
+        a[small] /= smaller
     a, b = (E4M3.round(one).astype(np.float64) for one in (a, b))
     names = ("late", "a_late", "b_late", "row_late")
     row = -1 if spoilt is None else spoilt % M
