@@ -179,6 +179,7 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((n, row["cutoff"]), f"n = {n}, cutoff {row['cutoff']}{said}")
     n, cutoff = int(rng.integers(1_000_000, 2_000_000)), int(rng.integers(300, 2000))
     yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: counts beyond 2**53")
+    yield Case((300_001, 300_001), "n = 300001, the cutoff too: counts beyond 2**53")
 
 
 def _size(rng: np.random.Generator, cutoff: int, levels: int, odd: str, end: str) -> int:

@@ -28,7 +28,7 @@ def _task(
         comparison=close(rtol=1e-9, atol=1e-12, parts=parts),
         lookalikes=lookalikes,
         points=2,
-        rules=(Language(("math", "numpy")),),
+        rules=(Language(("math", "numpy", "itertools", "collections")),),
         **fields,
     )
 

@@ -92,7 +92,8 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(heads, "the heads of one utterance in a projection (B, T, H * D)")
     as_made, *others = INSIDE
     for steps, batch in itertools.product(STEPS, UTTERANCES_AND_HEADS):  # in others it would be a copy anyway
-        yield from _view(rng, steps, as_made, batch, (FEW, MORE))
+        for each in ((FEW, MORE), (MORE, FEW)):  # rows as far apart as they are long, more or fewer of them
+            yield from _view(rng, steps, as_made, batch, each)
     rows = every_pair(
         rng, steps=tuple(STEPS), inside=others, batch=UTTERANCES_AND_HEADS, each=ROWS_AND_COLUMNS
     )
