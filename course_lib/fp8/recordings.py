@@ -45,10 +45,6 @@ BASELINES = {
     "contiguous": OURS_DENSE,
     "masked": OURS_DENSE,
 }
-NONE = (
-    "No Hopper GPU has been recorded yet: `python -m course_lib record --hopper` on a machine with one "
-    "writes a file that is shown here."
-)
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,6 @@ from course_lib.measure.recording_files import is_commit as is_commit
 from course_lib.measure.table import Table, digits
 
 FOLDER = Path(__file__).parent / "recordings"
-#: What is said where there is none.
-NONE = (
-    "No GPU has been recorded yet: `python -m course_lib record --gpu` on a machine with one writes a file "
-    "that is shown here."
-)
 BASELINE = "torch"
 #: float32 FMAs that a multiprocessor begins in a cycle, by compute capability (CUDA C++ programming guide).
 LANES = {"7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128}
@@ -78,6 +73,9 @@ class HidingPoint:
     fma_per_s: Positive
 
 
+Whole = Annotated[int, Checked(lambda value: value >= 0, "a whole number of at least 0")]
+
+
 @dataclass(frozen=True)
 class CountedLaunch:
     """What the GPU's own counters say of a launch for one shape (M, K, N): see `commands.gpu_counters`."""
@@ -87,10 +85,8 @@ class CountedLaunch:
     tile: str
     load_sectors: Count  # of 32 bytes, of global memory: what the lanes of its loads touch
     store_sectors: Count
-    shared_loads: Annotated[
-        int, Checked(lambda value: value >= 0, "a whole number of at least 0")
-    ]  # of warps
-    shared_load_wavefronts: Annotated[int, Checked(lambda value: value >= 0, "a whole number of at least 0")]
+    shared_loads: Whole  # of warps
+    shared_load_wavefronts: Whole
     fmas: Count  # of single threads
 
     @property

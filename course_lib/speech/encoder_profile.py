@@ -189,7 +189,7 @@ def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
         if features.is_cuda:
             torch.cuda.synchronize(features.device)
     events = recording.events()
-    if any(not hasattr(event, "input_dtypes") for event in events[:1]):
+    if events and not hasattr(events[0], "input_dtypes"):
         _take_dtypes(events, recording.profiler.kineto_results.events())
     return events
 

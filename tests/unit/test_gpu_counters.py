@@ -42,15 +42,14 @@ def test_the_tracers_sectors_are_those_that_a_gpu_counted(monkeypatch):
     """
     recorded = recordings.of_chapter()
     rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires and entry.id != recordings.BASELINE]
-    wide = {"cuda-vectorised": (4, 4), "cuda-warptiled": (4, 4)}
     for entry in rungs:
         found, hardware = traced(entry, monkeypatch), recorded.counted(entry.id)
-        loads, stores = wide.get(entry.id, (1, 1))
+        accesses = 4 if entry.id in ("cuda-vectorised", "cuda-warptiled") else 1
         M, _, N = hardware.shape
         assert hardware.fmas == math.prod(hardware.shape), entry.id
         ours = of_global(found, "load") / (128**3 / 32)
-        assert ours == loads * hardware.load_sectors / hardware.warp_fmas, entry.id
-        assert of_global(found, "store") / 128**2 == stores * hardware.store_sectors / (M * N), entry.id
+        assert ours == accesses * hardware.load_sectors / hardware.warp_fmas, entry.id
+        assert of_global(found, "store") / 128**2 == accesses * hardware.store_sectors / (M * N), entry.id
 
 
 def test_four_numbers_for_all_lanes_take_two_wavefronts():
