@@ -347,7 +347,7 @@ def recognise(
         yours, expected = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, MemoryError):
         return []
-    if got is None or yours.ndim != 2:
+    if not isinstance(want, list | np.ndarray) or yours.ndim != 2:
         return []
     return list(_patterns(yours, expected, formed))[:2]
 
@@ -371,10 +371,10 @@ def _patterns(got: np.ndarray, want: np.ndarray, formed: bool) -> Iterator[str]:
         return
     if got.shape != want.shape or np.isnan(got).all():
         return
-    if not got.any() and want.any():
-        yield "Your result is zero everywhere: is the sum ever stored?"
+    if not got.any() and np.isfinite(want).all() and np.abs(want).min(initial=math.inf) > LOOSE:
+        yield "Your result is zero everywhere: for these sizes, is a sum ever stored?"
     elif len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
-        yield "All rows of your result are the same: are they one list (or one array) used several times?"
+        yield "All rows of your result are the same: are they one list (or one row) used several times?"
     elif formed and (digits := _digits(got, want)):
         yield _rounds(digits)
     elif _factor(got, want):
@@ -423,7 +423,7 @@ def _digits_of_numbers(got: Any, want: Any) -> int | None:
 
 def _digits(got: np.ndarray, want: np.ndarray) -> int | None:
     """Return to how many digits after the point `got` is `want` rounded, or None if it is not."""
-    if not (np.isfinite(got).all() and np.isfinite(want).all()) or np.array_equal(got, want):
+    if not (np.isfinite(got).all() and np.isfinite(want).all()) or np.array_equal(got, np.round(got)):
         return None
     for digits in range(1, 9):
         rounded = np.array_equal(np.round(got, digits), got)
@@ -434,7 +434,7 @@ def _digits(got: np.ndarray, want: np.ndarray) -> int | None:
 
 def _factor(got: np.ndarray, want: np.ndarray) -> float | None:
     """Return c if got = c * want for a c other than 1, else None."""
-    if not (np.isfinite(got).all() and np.isfinite(want).all()) or not want.any():
+    if not (np.isfinite(got).all() and np.isfinite(want).all()) or not want.any() or want.size < 2:
         return None
     factor = float((got * want).sum() / (want * want).sum())
     if abs(factor - 1) < 1e-3 or not same(got, factor * want):
