@@ -374,7 +374,7 @@ def _patterns(got: np.ndarray, want: np.ndarray, formed: bool) -> Iterator[str]:
     if not got.any() and np.isfinite(want).all() and np.abs(want).min(initial=math.inf) > LOOSE:
         yield "Your result is zero everywhere: for these sizes, is a sum ever stored?"
     elif len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
-        yield "All rows of your result are the same: are they one list (or one row) used several times?"
+        yield "All rows of your result are the same: are they one list (or one array) used several times?"
     elif formed and (digits := _digits(got, want)):
         yield _rounds(digits)
     elif _factor(got, want):
