@@ -71,12 +71,13 @@ def shards(M: int, N: int, ranks: int, slip: str = "") -> list[Sent]:
     A message (sender, receiver, (row, to_row), (column, to_column)) is C[row:to_row, column:to_column].
     """
     rows, columns = cuts(M, ranks), cuts(M if slip == "one cut" else N, ranks)
+    if slip == "longer last":
+        rows, columns = ([slice(n * k // ranks, n * (k + 1) // ranks) for k in range(ranks)] for n in (M, N))
     found = [
         (sender, receiver, (band.start, band.stop), (part.start, part.stop))
         for sender, band in enumerate(rows)
         for receiver, part in enumerate(columns)
-        if (sender != receiver or slip == "itself")
-        and (slip == "empty" or (band.stop > band.start and part.stop > part.start))
+        if sender != receiver and band.stop > band.start and part.stop > part.start
     ]
     return [(to, of, *rest) for of, to, *rest in found] if slip == "backwards" else found
 
@@ -90,13 +91,18 @@ class Messages:
         if type(got) is not list or not all(_has_form(one, MESSAGE) for one in got):
             return _returned(got, "a list of (sender, receiver, (row, to_row), (column, to_column))")
         mine, right = (Counter(map(_message, messages)) for messages in (got, want))
-        for one, what in [(one, "is not needed") for one in mine - right] + [
-            (one, "is missing") for one in right - mine
-        ]:
-            sender, receiver, (row, to_row), (column, to_column) = one
-            block = f"C[{row}:{to_row}, {column}:{to_column}] from rank {sender} to rank {receiver}"
-            return Mismatch((f"{block} {what}. You have {len(got)} messages, and {len(want)} are needed.",))
+        for one in mine - right:
+            instead = (f", but {_said(other)} is" for other in right - mine if other[:2] == one[:2])
+            return Mismatch((f"{_said(one)} is not needed{next(instead, '')}.",))
+        for one in right - mine:
+            counts = f"You have {_count(len(got), 'message')}, and {len(want)} are needed."
+            return Mismatch((f"{_said(one)} is missing. {counts}",))
         return None
+
+
+def _said(message: Sent) -> str:
+    sender, receiver, (row, to_row), (column, to_column) = message
+    return f"C[{row}:{to_row}, {column}:{to_column}] from rank {sender} to rank {receiver}"
 
 
 def _message(one: Sequence) -> Sent:
@@ -130,14 +136,19 @@ SHARDS = Task(
     comparison=Messages(),
     rules=(PLAIN,),
     lookalikes={
-        "What a rank keeps for itself is no message.": _slipped("itself"),
-        "A block without an element is no message.": _slipped("empty"),
+        "What a rank keeps for itself is no message.": (
+            lambda got, *args: any(sender == receiver for sender, receiver, *_ in got)
+        ),
+        "A block without an element is no message.": (
+            lambda got, *args: any(begin == end for one in got for begin, end in one[2:])
+        ),
         "Sender and receiver are exchanged: who has a band of rows of C sends from it.": _slipped(
             "backwards"
         ),
         "The bands of columns follow from N, not from M: they are the rows of the transpose.": _slipped(
             "one cut"
         ),
+        "Of the bands the longer ones come first; yours do not.": _slipped("longer last"),
     },
     hints=(
         "Which rank holds C[i, j] before, and which one must hold it as element [j, i] of the transpose?",
@@ -326,9 +337,7 @@ def interval(
     ideal = young_daly_s(write_s / (2 if slip == "no two" else 1), mtbf_s / ranks) / tile_s
     around = {max(1, math.floor(ideal)), max(1, math.ceil(ideal))}
     tiles = min(around, key=lambda tiles: overhead(tiles * tile_s, write_s, mtbf_s / ranks, restart_s))
-    if slip == "rounded":
-        tiles = max(1, round(ideal))
-    lost = overhead(tiles * tile_s, write_s, mtbf_s / ranks, restart_s)
+    lost = overhead((ideal if slip == "ideal" else tiles) * tile_s, write_s, mtbf_s / ranks, restart_s)
     if slip == "whole interval":
         lost += tiles * tile_s / 2 / (mtbf_s / ranks)
     return tiles, lost
@@ -389,8 +398,14 @@ INTERVAL = Task(
         "That is for one rank: of many ranks the first that fails stops all, and it fails sooner.": {
             "ranks": 1
         },
-        "A checkpoint can be written after a whole tile only, and the nearest whole number is not always the "
-        "better one: compare what both lose.": "rounded",
+        "Of the two whole numbers of tiles around the ideal interval yours loses more (the nearest whole "
+        "number is not always the better one): compare what both lose.": (
+            lambda got, tile_s, write_s, mtbf_s, ranks, restart_s: (
+                abs(got[0] - young_daly_s(write_s, mtbf_s / ranks) / tile_s) < 1
+                and got[0] != interval(tile_s, write_s, mtbf_s, ranks, restart_s)[0]
+            )
+        ),
+        "The tiles are right. So much is lost at the ideal interval: what is lost at yours?": "ideal",
         "Half an interval is lost with each failure, on average: the derivative of w / t + t / (2 M) is zero "
         "at sqrt(2 w M).": "no two",
         "The tiles are right. A failure comes in mid-interval, on average: half of it is lost.": (
@@ -430,15 +445,17 @@ def repaired(F: Array, slip: str = "") -> Array:
     i, j, last = off_rows[0], off_columns[0], F.shape[1] - 1
     if slip == "inner" and (i == F.shape[0] - 1 or j == last):
         return right
-    if slip == "subtract":
-        right[i, j] -= rows[i] if j < last else -rows[i]
-    elif slip == "add":
-        right[i, j] += rows[i]
+    if slip == "add" or (slip == "subtract" and not abs(rows[i]) < 1e7):  # of less, no digits are lost
+        right[i, j] += rows[i] if (slip == "add") == (j < last) else -rows[i]
     elif j == last:
         right[i, j] = F[i, :-1].sum()
     else:
         right[i, j] = F[i, -1] - np.delete(F[i, :-1], j).sum()
     return right
+
+
+def _changed(got: Array, F: Array) -> list:
+    return np.argwhere(~np.isclose(got, F, rtol=0, atol=1e-9, equal_nan=True)).tolist()
 
 
 #: By how much an entry is too large. Of 7e7 and more too many digits are lost to take it away again.
@@ -507,11 +524,19 @@ ABFT = Task(
     rules=(PLAIN,),
     lookalikes={
         "More than one number has changed: all but the wrong one stay as they were, sums that rounding makes "
-        "differ, too.": lambda got, F: (~np.isclose(got, F, rtol=0, atol=1e-9, equal_nan=True)).sum() > 1,
+        "differ, too.": lambda got, F: len(_changed(got, F)) > 1,
+        "A checksum can be wrong, too: it is in a row and in a column like all others.": "inner",
+        "Yours is F as it was. But in one row and one column the sums differ by more than 10⁻⁶, or by NaN, "
+        "which is not more than anything.": lambda got, F: not _changed(got, F),
+        "That number was right; the wrong one is elsewhere, or there is none.": (
+            lambda got, F: _changed(got, F) != _changed(repaired(F), F)
+        ),
         "The entry is found. But taking a difference away from 1e300 leaves nothing of the number's own "
         "digits, and NaN stays NaN: compute it anew from those that are right.": "subtract",
-        "The difference goes to the wrong side: the sum of the row is too large by what the entry is.": "add",
-        "A checksum can be wrong, too: it is in a row and in a column like all others.": "inner",
+        "The difference goes to the wrong side: what the sums differ by is twice as much now.": "add",
+        "The entry is found, but with your number in its place the sums still differ.": (
+            lambda got, F: not np.array_equal(repaired(got), got)
+        ),
     },
     hints=(
         "In which rows do the numbers not add up to the last one? In which columns? Is that also so for the "
@@ -564,9 +589,12 @@ class EndsFirst:
             return found
         rows, *ranks = args
         if any(n < 0 or n != int(n) for n in got) or sum(got) != rows:
-            return Mismatch((f"Your shares are {sum(got):g} rows together; {rows} whole rows are needed.",))
+            said = f"Your shares are {sum(got):g} rows together; {rows} are needed, and whole ones."
+            return Mismatch((said,))
         mine, best = last_end(got, *ranks), last_end(want, *ranks)
-        said = f"Your last rank ends after {mine:.6g} s; {best:.6g} s are possible."
+        late = max(range(len(got)), key=lambda rank: last_end(*([each[rank]] for each in (got, *ranks))))
+        said = f"Rank {late} ends last with {_count(int(got[late]), 'row')}, after {mine:.6g} s"
+        said = f"{said}; {best:.6g} s are possible."
         return Mismatch((said,)) if mine > best * (1 + 1e-9) else None
 
 
@@ -621,17 +649,19 @@ SHARES = Task(
     lookalikes={
         "All have the same share: the slow ones end last.": (
             lambda got, rows, speeds, starts: (
-                len(set(speeds)) > 1
+                len(set(speeds)) > 1 == len(set(starts))
                 and list(got) == [rows // len(speeds) + (r < rows % len(speeds)) for r in range(len(speeds))]
             )
         ),
         "Those are shares by speed alone: who begins late needs a smaller one, or none.": (
-            lambda got, rows, speeds, starts: any(starts) and _apart(got, rows, speeds) <= 1
+            lambda got, rows, speeds, starts: len(set(starts)) > 1 and _apart(got, rows, speeds) <= 1
         ),
-        "Nearly: those are shares by speed, and what rounding left was given to some rank. To whom costs it "
-        "least?": (
+        "Nearly: those are shares by speed, rounded down, and what was left went to a rank that it makes "
+        "late. To whom costs it least?": (
             lambda got, rows, speeds, starts: (
-                sum(got) == rows and not any(starts) and _apart(got, rows, speeds) <= len(speeds)
+                sum(got) == rows
+                and len(set(starts)) == 1
+                and all(n > rows * speed / sum(speeds) - 1 for n, speed in zip(got, speeds, strict=True))
             )
         ),
     },
@@ -657,7 +687,7 @@ def _summands(rng: np.random.Generator) -> Iterator[Case]:
         yield _on_ranks(rng, ranks, length, "blocks of equal length")
         yield _on_ranks(rng, ranks, length + more, "blocks of unequal length")
         yield _on_ranks(rng, ranks, fewer, "fewer numbers than ranks: some blocks are empty")
-    yield _on_ranks(rng, int(rng.integers(7, 10)), int(rng.integers(900, 1800)), "many ranks")
+    yield _on_ranks(rng, int(rng.integers(9, 12)), int(rng.integers(900, 1800)), "many ranks")
 
 
 def _on_ranks(rng: np.random.Generator, ranks: int, length: int, what: str) -> Case:
@@ -692,9 +722,16 @@ ALL_REDUCE = Task(
         "Only rank 0 has the sum: all ranks need it.": (
             lambda got, given: np.allclose(got[0][0], sum(given)) and not np.allclose(got[0][-1], sum(given))
         ),
-        "Each rank has the sum in some of its blocks: now every block has to go round once more.": (
+        "Each rank has the sum in one of its blocks: now every block has to go round once more.": (
             lambda got, given: all(
-                np.isclose(mine, sum(given)).any() and not np.allclose(mine, sum(given)) for mine in got[0]
+                0 < np.isclose(mine, sum(given)).sum() <= -(-mine.size // len(given)) < mine.size
+                for mine in got[0]
+            )
+        ),
+        "Those sums have no more digits than float32: the numbers are float64.": (
+            lambda got, given: all(
+                np.array_equal(mine, mine.astype("f")) and np.allclose(mine, sum(given), rtol=1e-5)
+                for mine in got[0]
             )
         ),
         "Something is added twice: does a block go round once too often?": (

@@ -83,11 +83,12 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
         ((1, 2, 4), 0.0, 10.0, 1.38, 64, "nothing serial, and a price that is higher"),
         ((1, 2, 4), 1.0, 12.0, 2.43, 16, "between two and three threads"),
         ((2, 8, 12), 0.4, 20.0, 5.5, 32, "of those that were measured, one beyond the best is the fastest"),
+        ((1, 2, 8), -0.5, 18.0, 6.0, 16, "the part that stays comes out below 0"),
     ):
         yield Case((_measured(measured, serial, divided, best), most), what)
     for row in every_pair(
         rng,
-        most=(1, 2, between(3, 9), between(9, 49), between(49, 129)),
+        most=(1, 2, between(3, 9), between(9, 49), between(260, 400)),
         threads=((1, 2, 8), (12, 4, 1), (3, 1, 8), (2, 4, 8), (8, 12, 3)),
         serial=(0.0, _uniform(0.1, 1)),
         divided=(_uniform(5, 90),),
@@ -138,6 +139,9 @@ TEAM = Task(
         ),
         "More threads than there are: `most` is the limit.": lambda got, times, most: got[0] > most,
         "There are no parts of threads.": lambda got, times, most: got[0] != int(got[0]),
+        "One thread more or one less is faster: compare the times of both.": (
+            lambda got, times, most: abs(got[0] - best_team(times, most)[0]) == 1
+        ),
         "The threads are right. The speed-up is that over one thread, measured or not.": (
             lambda times, most: (
                 best_team(times, most)[0],
@@ -185,7 +189,7 @@ def _each_once(before: list[int], already: int):
             if (times := final["done"][tile] - before[tile]) != 1:
                 return f"tile {tile} is done {times} times instead of once"
         if sum(final["results"]) != (left := len(before) - already):
-            return f"the threads say they did {sum(final['results'])} tiles, but {left} were left"
+            return f"the threads say they did {sum(final['results'])} tiles instead of {left}"
         return True
 
     return right
@@ -524,18 +528,20 @@ def invalidations(
     counts: Callable[[set[int]], int] = len,
     own: bool = False,
     keeps: bool = False,
+    writes: bool = False,
 ) -> int:
     """Return how many copies of lines the cores lose to other cores' writes (MESI, caches without limit).
 
     Slips are given by keyword: what a write `counts` of those who lose the line, whether the writer's `own`
     copy is one of them, and whether a core that lost a line `keeps` it all the same.
+    With `writes` who writes to a line has no copy of it.
     """
     holders: dict[int, set[int]] = {}
     lost = 0
     for core, address, write in events:
         have = holders.get(address // line_bytes, set())
         lost += counts(have if own else have - {core}) if write else 0
-        holders[address // line_bytes] = {core} if write and not keeps else have | {core}
+        holders[address // line_bytes] = have | {core} if keeps or not write else set() if writes else {core}
     return lost
 
 
@@ -556,10 +562,14 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([(0, 0, 0), (1, 8, 0), (0, 0, 0), (1, 8, 0)], 64), "nobody writes")
     yield Case(([], 64), "nothing happens")
     yield Case(([(0, 0, 0), (1, 8, 0), (0, 0, 1)], 64), "two cores read, one of them writes")
+    yield Case(([(0, 0, 1), (1, 0, 1), (0, 0, 1)], 64), "two cores write to the same word in turn")
     for stride in (8, 64):
         yield Case((_counting(2, 3, stride), 64), f"two counters {stride} bytes apart, three increments each")
     yield Case((_counting(3, 4, 64), 128), "three counters 64 bytes apart, lines of 128 bytes")
     yield Case((_traffic(rng, 1, 0.5, 9, 1, 30), 16), "one core alone")
+    lines = range(0, 128 * 1100, 128)  # more than real first caches hold, or a table of 1024 lines
+    passes = [(core, at, core) for core in (0, 1) for at in lines]
+    yield Case((passes, 128), f"one core reads {len(lines)} lines, then another one writes to each")
     for row in every_pair(
         rng,
         line=(8, 16, 32, 64, 128),
@@ -584,6 +594,9 @@ INVALIDATIONS = Task(
         "one thing to them.": {"line_bytes": 8},
         "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": {
             "own": True
+        },
+        "Who writes to a line has a copy of it afterwards, which the next writer takes away.": {
+            "writes": True
         },
         "A read takes nothing away from others: only writes do.": (
             lambda events, line_bytes: invalidations([(*at, 1) for *at, _ in events], line_bytes)
@@ -725,6 +738,12 @@ BALANCE = Task(
         "The tiles are dealt out like cards: one in turn to each thread, however long they are.": (
             _dealt("cyclic")
         ),
+        "Nearly: your list is in the order in which you dealt the tiles out. Entry i is for tile i.": (
+            lambda got, costs, threads: (
+                [got[at] for at in np.argsort(np.argsort(np.negative(costs), kind="stable"))]
+                == deal(costs, threads)
+            )
+        ),
         "One thread does everything.": (
             lambda got, costs, threads: threads > 1 and len(costs) > 1 and len(set(got)) == 1
         ),
@@ -799,7 +818,8 @@ class NothingLeft:
         order = {"terminate": 0, "kill": 1, "wait": 2}
         for (at, what, child), (then, later, other) in combinations(mine, 2):
             if at > then or (child == other and order.get(what, 3) > order.get(later, 3)):
-                return Mismatch((f"“{later}” of child {other} at second {then:g} comes after “{what}”.",))
+                one = "“{}” of child {} at second {:g}".format
+                return Mismatch((f"{one(later, other, then)} comes after {one(what, child, at)}.",))
         return None
 
 

@@ -397,6 +397,7 @@ SERIAL = _task(
         ),
         "Divide by 1 - 1 / threads: so much of the parallel part has gone.": "share",
         "The speed-up is bounded by the fraction at least; 0 bounds nothing.": "high",
+        "More threads than were measured count, too.": lambda got, one, several, threads: got[2] == threads,
     },
     id="05.yours",
     title="Can it be told?",
