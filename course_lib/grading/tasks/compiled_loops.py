@@ -11,7 +11,7 @@ from course_lib.grading.inputs import Choice, between, every_pair
 from course_lib.grading.language import LOOPS, Language
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
 from course_lib.grading.tasks import yours
-from course_lib.grading.tasks.python_loops import sizes
+from course_lib.grading.tasks.python_loops import EARLY, SPOILED, sizes, spoiled, stops_early
 
 Array = np.ndarray
 Choices = Sequence[Choice]
@@ -31,9 +31,9 @@ def product(A: Array, B: Array) -> Array:
 
 
 def steps_over_zeros(got: Array, A: Array, B: Array) -> bool:
-    """Say whether numbers stand where a 0 in A beside inf or NaN makes the sum NaN, and all else is right."""
+    """Say whether numbers stand where a 0 beside inf or NaN makes the sum NaN, and all else is right."""
     want = product(A, B)
-    if got.shape != want.shape or not (A == 0).any():
+    if got.shape != want.shape or ((A != 0).all() and (B != 0).all()):
         return False
     lost = np.isnan(want) & ~np.isnan(got)
     return bool(lost.any() and (lost | np.isclose(got, want, 1e-3, equal_nan=True)).all())
@@ -145,15 +145,17 @@ def _put(rng: np.random.Generator, special: str, A: Array, B: Array) -> None:
 
 
 PRODUCT_SLIPS = {
-    "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "
-    "exception.": steps_over_zeros,
+    "You have a number where NaN is due. 0 * inf and 0 * NaN are NaN: no product may be left out.": (
+        steps_over_zeros
+    ),
+    SPOILED: lambda got, A, B: spoiled(got, product(A, B), A, B),
     "This is B times A: the operands are swapped.": lambda A, B: product(B, A),
     "This is A times the transpose of B: B is indexed [j, k].": lambda A, B: product(A, B.T),
     "The first product of every sum is missing: the sum over k begins at 0.": (
-        lambda A, B: product(A[:, 1:], B[1:])
+        lambda A, B: product(A[:, 1:], B[1:]) if len(B) > 1 else None
     ),
     "The last product of every sum is missing: the sum over k has K terms.": (
-        lambda A, B: product(A[:, :-1], B[:-1])
+        lambda A, B: product(A[:, :-1], B[:-1]) if len(B) > 1 else None
     ),
     "Only the last product of every sum is there: add (+=) instead of replacing.": (
         lambda A, B: product(A[:, -1:], B[-1:])
@@ -164,6 +166,7 @@ PRODUCT_SLIPS = {
     "After the first row all is 0: does the function return inside a loop?": (
         lambda got, A, B: A[1:].any() and got[0].any() and not got[1:].any()
     ),
+    EARLY: stops_early,
 }
 
 #: What the tasks that ask for a product of any two matrices share.
@@ -252,6 +255,9 @@ STRIDES = Task(
         ),
         "A step along a column jumps over one row: count the numbers in a row, not the rows.": (
             lambda order, M, K, N, itemsize: inner_bytes(order, K, M, K, itemsize)
+        ),
+        "Where the innermost index does not stand in the brackets, nothing moves: 0 bytes.": (
+            lambda got, *given: any(got[n] for n, right in enumerate(inner_bytes(*given)) if not right)
         ),
     },
     hints=(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from course_lib.grading.compare import Values, close, close_product, exact, product_tolerance
+from course_lib.grading.compare import Values, close, close_product, exact, product_tolerance, same
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.tape import CountsOperations
@@ -125,18 +127,44 @@ def _in_equal_places(A: Rows, B: Rows) -> Rows | None:
     return [[a * b for a, b in zip(row, other, strict=True)] for row, other in zip(A, B, strict=True)]
 
 
+def stops_early(got: ArrayLike, A: ArrayLike, B: ArrayLike) -> bool:
+    """Return whether every sum has only some of its first products, as where blocks leave a rest."""
+    got, A, B = (np.array(X, np.float64) for X in (got, A, B))
+    if A.ndim < 2 or not (A.size and np.isfinite(A).all() and np.isfinite(B).all()):
+        return False
+    parts = itertools.accumulate(A[:, k, None] * B[k] for k in range(len(B) - 1))
+    return any(np.allclose(got, part, 0, 1e-4 * np.abs(part).max(initial=0.0)) for part in parts)
+
+
+def spoiled(got: ArrayLike, want: ArrayLike, *given: ArrayLike) -> bool:
+    """Return whether NaN stands where a number is due, all else is right, and inf or NaN was given."""
+    got, want = np.array(got, np.float64), np.array(want, np.float64)
+    if got.shape != want.shape or all(np.isfinite(X).all() for X in given):
+        return False
+    more = np.isnan(got) & ~np.isnan(want)
+    return bool(more.any() and np.allclose(got[~more], want[~more], 1e-3, equal_nan=True))
+
+
+SPOILED = (
+    "A number is due where you have NaN. 0 * inf and inf - inf are NaN: does your way form one where the "
+    "definition does not?"
+)
+LEFT_OUT = (
+    "A product with a factor 0 is left out here, but 0 * inf and 0 * NaN are NaN: the definition has no "
+    "exception."
+)
+EARLY = "Every sum ends too early: its last products are missing."
 PRODUCT_SLIPS = {
-    "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
-        _skipping_zeros
-    ),
+    LEFT_OUT: _skipping_zeros,
+    SPOILED: lambda got, A, B: spoiled(got, product(A, B), A, B),
     "This is B times A: the operands are swapped.": lambda A, B: product(B, A),
     "This is A times the transpose of B: you multiply rows by rows, but the definition pairs a row of A "
     "with a column of B.": lambda A, B: product(A, [list(col) for col in zip(*B, strict=True)]),
     "The first product of every sum is missing: the sum over k begins at 0.": (
-        lambda A, B: product([row[1:] for row in A], B[1:])
+        lambda A, B: product([row[1:] for row in A], B[1:]) if len(B) > 1 else None
     ),
     "The last product of every sum is missing: the sum over k has K terms.": (
-        lambda A, B: product([row[:-1] for row in A], B[:-1])
+        lambda A, B: product([row[:-1] for row in A], B[:-1]) if len(B) > 1 else None
     ),
     "Only the last product of every sum is there: add to the sum (+=) instead of replacing it.": (
         lambda A, B: product([row[-1:] for row in A], B[-1:])
@@ -155,6 +183,7 @@ PRODUCT_SLIPS = {
     "After the first row all is 0: does the function return inside a loop?": (
         lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:]))
     ),
+    EARLY: stops_early,
 }
 
 #: What the tasks that ask for a whole product share.
@@ -265,14 +294,14 @@ DOT = Task(
         "Only the first pair is in the result: does the function return inside the loop?": (
             lambda row, col: row[0] * col[0] if len(row) > 1 and _finite(row, col) else None
         ),
-        "The pairs are added; they have to be multiplied.": lambda row, col: sum(row) + sum(col),
+        "The pairs are added; they have to be multiplied.": (
+            lambda row, col: sum(row) + sum(col) if _finite(row, col) else None
+        ),
         "The products are multiplied with each other; they have to be added up.": (
             lambda row, col: math.prod(row) * math.prod(col) if _finite(row, col) else None
         ),
         "The total stays 0: is anything added to it?": lambda row, col: 0.0 if _finite(row, col) else None,
-        "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
-            lambda row, col: None if _finite(row, col) else _without_zeros(row, col)
-        ),
+        LEFT_OUT: lambda row, col: None if _finite(row, col) else _without_zeros(row, col),
     },
     hints=(
         "What is the first pair of two empty lists? And which numbers times 0 are not 0?",
@@ -288,9 +317,10 @@ DOT = Task(
 Entries = list[list[tuple[int, float]]]
 
 
-def by_rows(A: Entries, B: Rows) -> Rows:
+def by_rows(A: Entries, B: Rows, zeros: bool = True) -> Rows:
     """Return the product of A, given as pairs (k, number) for each row, and B, a list of rows."""
-    return [[exact_sum(a * B[k][j] for k, a in row) for j in range(len(B[0]))] for row in A]
+    factors = [[[(a, B[k][j]) for k, a in row] for j in range(len(B[0]))] for row in A]
+    return [[exact_sum(a * b for a, b in sums if zeros or (a and b)) for sums in row] for row in factors]
 
 
 def _sparse(rng: np.random.Generator) -> Iterator[Case]:
@@ -341,9 +371,13 @@ ROWS = Task(
         at_most=True,  # entries at one place may be added first
     ),
     lookalikes={
-        "Of two entries at one place only the last is there: both count.": (
-            lambda A, B: by_rows([list(dict(row).items()) for row in A], B)
+        "Of several entries at one place only one is there: all count.": (
+            lambda got, A, B: any(
+                same(got, by_rows([list(dict(row[::step]).items()) for row in A], B)) for step in (1, -1)
+            )
         ),
+        LEFT_OUT: {"zeros": False},
+        SPOILED: lambda got, A, B: spoiled(got, by_rows(A, B), B),
         "The rows are not mixed: entry (k, a) takes row k of B, not the next one in turn.": (
             lambda A, B: by_rows([[(n, a) for n, (_, a) in enumerate(row)] for row in A], B)
         ),
@@ -502,9 +536,9 @@ PREDICT_TIME = Task(
         "log10 "
         "and exp do not belong together: the opposite of log10 is 10 ** x, that of log is exp.": "log10",
         "The exponent is right. The time is taken from one point and its noise: take it from the fitted "
-        "line, exp(offset) * N ** slope.": lambda got, sizes, seconds, N: any(
-            np.isclose(got[1], t * (N / size) ** got[0], rtol=1e-9)
-            for size, t in zip(sizes, seconds, strict=True)
+        "line, exp(offset) * N ** slope.": lambda got, sizes, seconds, N: (
+            np.isclose(got[0], extrapolate(sizes, seconds, N)[0])
+            and np.isclose(got[1], np.multiply(seconds, np.divide(N, sizes) ** got[0]), rtol=1e-9).any()
         ),
         "The second number is the logarithm of the time: take exp of it.": (
             lambda sizes, seconds, N: (

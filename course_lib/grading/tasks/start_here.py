@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.compare import Values, close, exact
+from course_lib.grading.compare import Values, close, exact, same
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.python_loops import (
     OWN_LOOPS,
+    SPOILED,
     UNITS,
     Rows,
     meeting_pair,
     product,
     rows,
     simple_first,
+    spoiled,
 )
 
 # --- 00.layers: shapes and operations of a network, layer by layer ------------------------------------------
@@ -35,7 +37,8 @@ def cost(layers: list[tuple], T: int, d: int, slip: str = "") -> tuple[int, int,
             out, kernel, groups = (*given, 1, 1)[:3]
             left = T - kernel + (slip != "places" or kind == "linear")
             seen = kernel * (d if slip == "groups" else d // groups)
-            flop += 2 * (T if slip in ("reads", "stays") else left) * out * seen
+            made = (T if slip in ("reads", "stays") else left) * out // (groups if slip == "outs" else 1)
+            flop += made * (2 * seen - (slip == "additions"))
             T = T if slip == "stays" else left
             d = d if slip == "width" else out
     return flop, T, d
@@ -91,6 +94,8 @@ LAYERS = Task(
         "That counts multiplications alone: each has an addition, so FLOP are twice as many.": (
             lambda *net: (cost(*net)[0] // 2, *cost(*net)[1:])
         ),
+        "A sum of n products counts 2 n here: you count an addition less.": "additions",
+        "`out` channels come out of all groups together: each of them costs a sum.": "outs",
         "With groups an output channel sees the d / groups channels of its own group alone.": {
             "slip": "groups"
         },
@@ -195,12 +200,18 @@ AMDAHL = Task(
         "The speed-up is right. Which one takes longest when the faster ones are faster?": (
             lambda profile, faster: (after(profile, faster)[0], after(profile, {})[1])
         ),
-        "The factors hold for their own operations alone; the rest takes as long as before.": (
+        "That is what `faster` itself says; the rest takes as long as before, and counts, too.": (
             lambda got, profile, faster: (
                 bool(faster)
                 and any(
                     math.isclose(got[0], one) for one in (math.prod(faster.values()), max(faster.values()))
                 )
+            )
+        ),
+        "The speed-up is right. The longest is meant by its own time: the total holds what others do.": (
+            lambda got, profile, faster: (
+                same(got[0], after(profile, faster)[0])
+                and any(got[1] == _weighed(lambda row: row[3])(profile, by)[1] for by in (faster, {}))
             )
         ),
         "So many times faster means a time divided by the factor, not multiplied by it.": (
@@ -315,7 +326,7 @@ ADDMM = Task(
             "slip": "column"
         },
         "M rows of one number: the number of row i goes to every column of row i.": "row",
-        "With beta = 0 `input` is not looked at: 0 * NaN would be NaN.": "NaN",
+        "With beta = 0 `input` is not looked at: 0 * NaN and 0 * inf would be NaN.": "NaN",
         "With alpha = 0 you leave the product out, but 0 * inf is NaN: only beta has an exception.": (
             lambda got, input, A, B, beta, alpha: (
                 alpha == 0 and np.isfinite(got).all() and not all(np.isfinite(X).all() for X in (A, B))
@@ -327,7 +338,7 @@ ADDMM = Task(
             "slip": "both"
         },
         "alpha belongs to the product alone: here it multiplies `input`, too.": "sum",
-        "`input` is not in the result.": {"input": 0.0},
+        "Here `input` is not in the result.": {"input": 0.0},
     },
     hints=(
         "Which number of `input` belongs to C[i][j] if it is a number, a list, one row, a column, a matrix?",
@@ -400,6 +411,7 @@ CONV = Task(
         "The channels have changed places: weight[c_out, c] belongs to the rows of c_out.": (
             lambda weight, T: as_matrix(weight.transpose(1, 0, 2), T)
         ),
+        SPOILED: lambda got, weight, T: spoiled(got, as_matrix(weight, T), weight),
     },
     hints=(
         "Which numbers of x does the element (c_out, t) of the result see, and where do they stand in "

@@ -106,8 +106,14 @@ FASTER = _task(
         "Both were measured at a larger N, too.": "small",
         "Those are medians. How slow may the one be, how fast the other?": "median",
         "At worst one is slow *and* the other fast: add one spread only.": "alike",
-        "1 lies between your limits: then it may be either.": (
+        "1 lies within your limits: then it may be either.": (
             lambda got, *given: same(got[:2], faster(*given)[:2]) and faster(*given)[2] == "cannot tell"
+        ),
+        "Your limits lie both on one side of 1: then it can be told.": (
+            lambda got, *given: same(got[:2], faster(*given)[:2]) and got[2] == "cannot tell"
+        ),
+        "Those are the limits for the other one: of two times, the shorter one is faster.": (
+            lambda got, results, one, other: same(got[:2], faster(results, other, one)[:2])
         ),
     },
     id="01.yours",
@@ -169,11 +175,17 @@ READING = _task(
     {
         "A step of `ikj` moves three numbers for two FLOP: you count one.": "step",
         "That share memory may have served; the caches served the rest.": "memory",
+        "A step reads two numbers and writes one: all three count.": (
+            lambda got, gflops, N, itemsize, peak, gbps: same(got[0], 1 - gbps / (gflops * itemsize))
+        ),
         "Memory may have served all of it: then the share is 0.": lambda got, *speed: got[0] < 0,
         "N^3 multiply-adds are 2 N^3 FLOP, for three N x N matrices.": "half",
         "The lower roof counts: even moved once, matrices take their time.": "peak",
         "What lies in a cache may be faster than memory allows: then that is below 1.": (
             lambda got, *speed: got[1] == 1
+        ),
+        "The roof is asked for matrices that move once each, not for your loop as it is.": (
+            lambda got, *speed: same(got[:2], reading(*speed)[:2])
         ),
     },
     id="02.yours",
