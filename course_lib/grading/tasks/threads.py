@@ -72,8 +72,8 @@ def best_team(times: list[tuple[int, float]], most: int) -> tuple[int, float]:
 
 def _law(times: list[tuple[int, float]], powers: tuple[int, ...] = (0, -1, 1)) -> Callable[[float], float]:
     threads, seconds = np.array(times[: len(powers)], dtype=float).T
-    parts = np.linalg.solve(threads[:, None] ** np.array(powers, float), seconds)
-    return lambda p: float(parts @ float(p) ** np.array(powers, float))
+    parts = np.linalg.solve(threads[:, None] ** np.array(powers, float), seconds).tolist()
+    return lambda p: sum(part * float(p) ** power for part, power in zip(parts, powers, strict=True))
 
 
 def _teams(rng: np.random.Generator) -> Iterator[Case]:
@@ -213,7 +213,8 @@ RACE_TOGETHER = AtOnce("done", "does its tile (`done[tile] += 1`)")
 def _team(threads: int, tiles: int, already: int = 0, before: Sequence[int] = BEFORE) -> Scenario:
     done = [1] * already + [*before[: tiles - already]]
     return Scenario(
-        f"{threads} thread{'s' * (threads > 1)} and {tiles} tile{'s' * (tiles > 1)}",
+        f"{threads} thread{'s' * (threads > 1)} and {tiles} tile{'s' * (tiles > 1)}"
+        + f", of which {tiles - already} {'is' if tiles == already + 1 else 'are'} left" * (already > 0),
         (f"{{entry}}({tiles}, following, done)",) * threads,
         {
             "following": [already],
@@ -435,7 +436,8 @@ def _borrowed(before: list[int], uses: Sequence[int]):
             return f"borrow returns {final['results']}, which are no numbers of buffers"
         used = [now - then for now, then in zip(final["uses"], uses, strict=True)]
         if used != [final["results"].count(buffer) for buffer in range(len(before))]:
-            return f"borrow returns {final['results']}, but the buffers were used {used} times"
+            said = f"borrow returns {final['results']}, but `uses` goes up by {used}"
+            return f"{said}: each calls `use` once, for what it returns, and two never for one at a time"
         return True
 
     return right
