@@ -95,9 +95,22 @@ SETS = Task(
             lambda *args: column_sets(*args, sets=args[2] // args[4])
         ),
         "Elements that share a line count once: a set holds lines, not numbers.": {"by_lines": False},
+        "That is how many sets the cache has; asked is in how many of them lines of the column lie.": (
+            lambda got, *args: (
+                got[0] == args[2] // args[3] // args[4] and (*got[1:],) == column_sets(*args)[1:]
+            )
+        ),
+        # Told where it is seen first: on other inputs other slips have the same numbers.
         "The step from row to row need not be a whole number of lines: row r lies in line "
         "r * row_bytes // line_bytes, so multiply first and divide then.": (
-            lambda *args: column_sets(*args, stride=args[1] // args[4])
+            lambda *args: (
+                column_sets(*args, stride=args[1] // args[4])
+                if args[1] % args[4] == 8 or args[1] % 8
+                else None
+            )
+        ),
+        "A set with more lines than ways is a conflict, however much room there is elsewhere.": (
+            lambda got, *args: (*got[:2],) == column_sets(*args)[:2] and got[2] == "fits"
         ),
         "`ways` lines still fit into a set: a conflict begins with one more.": (
             lambda *args: column_sets(*args, room=args[3] - 1)
@@ -227,6 +240,7 @@ class FewMisses:
         if type(got) is not np.ndarray or got.shape != want.shape or got.dtype.kind not in "iu":
             said = f"Your function returned {describe(got)}, but {len(want)} rows of three whole numbers"
             end = ": is a `return` missing?" if got is None else ": np.array(list of (i, k, j))."
+            end = ", one for each step." if type(got) is np.ndarray else end
             return Mismatch((f"{said} are needed{end}",), form=True)
         if said := _not_all(got, (M, K, N)):
             return Mismatch((said,))
@@ -448,7 +462,8 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
     for row in every_pair(
         rng,
         registers=(between(5, 9), between(8, 16), 16, between(20, 30), 32, between(40, 64), between(70, 100)),
-        wait=tuple(map(_share, (0.2, 0.6, 0.9, 1.3), (0.5, 0.9, 1.2, 2.0))),  # in flight for each register
+        # In flight for each register; with many, small shares may differ in the third digit alone.
+        wait=tuple(map(_share, (0.2, 0.6, 0.9, 1.3, 8), (0.5, 0.9, 1.2, 2.0, 20))),
         loads=(*map(_share, (0.1, 0.4, 0.8, 1.6), (0.4, 0.8, 1.3, 3.0)), 1.0),
         unless=lambda row: not _is_sure(*_core(**row)),
     ):
@@ -493,7 +508,13 @@ SHAPE = Task(
         "And the latency? Each sum has one FMA in a step of k, and the next one waits until it is there.": {
             "in_flight": 1
         },
-        "And the loads? A step of k takes as long as they do, if they take longest.": {"loads": math.inf},
+        "And the loads? For your tile they take longest: do you count them, and how many slots is one, if "
+        "`loads` begin in a slot?": {"loads": math.inf},
+        "A step takes as long as the longest of the three, not as all of them together.": (
+            lambda got, registers, in_flight, loads: math.isclose(
+                got[2], 1 / (1 + (in_flight + sum(got[:2]) / loads) / math.prod(got[:2]))
+            )
+        ),
         "A number of A that is broadcast is loaded as well: MR loads beside the n of the panel's row.": {
             "loaded": lambda MR, n: n
         },
@@ -501,6 +522,11 @@ SHAPE = Task(
             lambda got, registers, in_flight, loads: (
                 math.isclose(got[2], best_tile(registers, in_flight, loads)[2])
                 and math.prod(got[:2]) >= 0.999 * got[2] * max(in_flight, sum(got[:2]) / loads)
+            )
+        ),
+        "Your tile fits and has that share, but another one has a larger share.": (
+            lambda got, registers, in_flight, loads: math.isclose(
+                1 / got[2], max(1, max(in_flight, sum(got[:2]) / loads) / math.prod(got[:2]))
             )
         ),
     },
@@ -524,6 +550,20 @@ def _counted_twice(got, A, B) -> bool:
     return bool(twice.any())
 
 
+REST_IS_ZERO = (
+    "Rows that are left over when the tiles of four end are 0: does a loop add up all of their products?"
+)
+
+
+def _rest_is_zero(got: np.ndarray, A: np.ndarray, B: np.ndarray) -> bool:
+    rest = np.s_[len(A) // 4 * 4 :]
+    with np.errstate(invalid="ignore"):
+        right = got.shape == (len(A), B.shape[1]) and np.allclose(
+            got[: rest.start], product(A, B)[: rest.start], 1e-3
+        )
+    return right and len(A) % 4 > 0 and not got[rest].any() and B.shape[1] > 0
+
+
 def _inputs_of_edge(rng: np.random.Generator) -> Iterator[Case]:
     yield from all_inputs(rng)
     # small enough to be counted, and so wide that work on the first product of each sum is seen to be no tile
@@ -542,6 +582,7 @@ EDGE = Task(
     counts=CountsOperations(tile=4, most_numbers=300),
     lookalikes={
         "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
+        REST_IS_ZERO: _rest_is_zero,
         **PRODUCT_SLIPS,
     },
     hints=(
@@ -574,13 +615,10 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
     yield case(rng, 512, 512, 512, "as large, and all of it are whole blocks", "float32")
 
 
-def _rest_is_zero(got: np.ndarray, A: np.ndarray, B: np.ndarray) -> bool:
-    rest = np.s_[len(A) // 4 * 4 :]
-    with np.errstate(invalid="ignore"):
-        right = got.shape == (len(A), B.shape[1]) and np.allclose(
-            got[: rest.start], product(A, B)[: rest.start], 1e-3
-        )
-    return right and len(A) % 4 > 0 and not got[rest].any() and B.shape[1] > 0
+def _k_left_out(got: np.ndarray, A: np.ndarray, B: np.ndarray) -> bool:
+    K, tiles = A.shape[1], np.s_[: len(A) // 4 * 4]
+    ends = {K // step * step for step in (2, 4, 8)} - {0, K}
+    return len(A) > 3 and any(np.allclose(got[tiles], product(A[tiles, :k], B[:k]), 1e-3) for k in ends)
 
 
 FAST = Task(
@@ -605,9 +643,8 @@ FAST = Task(
         on_the_way="More rows of A for each pass over B, and more k for each store of C, bring the rest.",
     ),
     lookalikes={
-        "Rows that are left over when the tiles of four end are 0: they need loops of their own.": (
-            _rest_is_zero
-        ),
+        REST_IS_ZERO: _rest_is_zero,
+        "In whole tiles the sums have no last products: k that are left over need a loop, too.": _k_left_out,
         **PRODUCT_SLIPS,
     },
     hints=(

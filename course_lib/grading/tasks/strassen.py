@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.compare import Mismatch, Values, close, exact
+from course_lib.grading.compare import Mismatch, Values, close, exact, same
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.sources import load
@@ -220,6 +220,9 @@ COUNT = Task(
         ),
         "What is peeled off at an odd size is missing: the outer product for the block, the last column "
         "and the last row of C.": {"peel": False},
+        "The last element of C is missing: it belongs to the last row, which is a row times all of B.": (
+            lambda got, n, cutoff: n % 2 == 1 and got[0] == operations(n, cutoff)[0] - n and n // 2 <= cutoff
+        ),
         "A sum of n products takes n - 1 additions: the first one has nothing to be added to.": (
             lambda got, n, cutoff: got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3
         ),
@@ -229,9 +232,9 @@ COUNT = Task(
                 np.array(got, float), np.array(operations(n, cutoff), float), rtol=1e-13, atol=0
             )
         ),
-        "The multiplications are right. The additions of what is peeled off are not: the outer product is "
-        "added to "
-        "every element of the even part, and an element of the last row or column is a sum of n products.": (
+        "The multiplications are right, the additions of this odd size not: the 18 sums have (n // 2)**2 "
+        "numbers each, the outer product is added to every element of the even part, and an element of the "
+        "last row or column is a sum of n products.": (
             lambda got, n, cutoff: got[0] == operations(n, cutoff)[0] and n > cutoff and n % 2 == 1
         ),
     },
@@ -344,13 +347,13 @@ LOST = Task(
         "The rows for A and B have changed places.": (
             lambda left, right, into: (lambda l, r, c: (r, l, c))(*lost_product(left, right, into))
         ),
-        "The sign is lost: the product of your three rows must be what is left over, "
-        "not its absolute value.": _up_to_signs,
+        "All is right but for signs: the product of your three rows must be what is left over, with its "
+        "signs.": _up_to_signs,
         "Sums over two axes of `rest` mix what belongs to the other rows: hold two places fixed and let "
         "one run.": (
             lambda got, left, right, into: (
-                [[*map(float, row)] for row in got]
-                == [left_over(left, right, into).sum(axes).tolist() for axes in ((1, 2), (0, 2), (0, 1))]
+                np.sign(got).tolist()
+                == [np.sign(left_over(left, right, into).sum(at)).tolist() for at in ((1, 2), (0, 2), (0, 1))]
             )
         ),
         "That is one of the six products that are there.": (
@@ -467,16 +470,16 @@ class SevenAtEveryLevel(CountsOperations):
         shape = (*A.shape, B.shape[1], cutoff)
         ways = [way(*shape) for way in (peeled, padded, padded_once)]
         if multiplications > max(ways):
+            pads = ", and pad each size no further than it must be (to even ones, not to a power of two)"
             return (
                 f"Your answer did {multiplications} multiplications on this input, but {max(ways)} are "
-                "enough with seven products at every level: does it go on until the smallest size is the "
-                "cutoff or "
-                "less, and pad each size no further than it must be (to even ones, not to a power of two)?"
+                "enough with seven products at every level: does each of them go on until the smallest size "
+                f"is the cutoff or less{pads if min(ways) < max(ways) else ''}?"
             )
         if multiplications < min(ways) == max(ways):
             return (
                 f"Your answer did {multiplications} multiplications on this input, fewer than the "
-                f"{min(ways)} of the recursion: does it stop at the cutoff?"
+                f"{min(ways)} of the recursion: does it stop as soon as the smallest size is at the cutoff?"
             )
         return None
 
@@ -529,6 +532,9 @@ ANY_SHAPE = Task(
         "This is B times A: the operands are swapped.": lambda A, B, cutoff: product(B, A),
         "The last step of k is missing: with an odd K its last column of A and last row of B belong to "
         "every entry of C.": _without_the_last_k,
+        "The last element of C is 0: it belongs to the last row and to the last column.": (
+            lambda got, A, B, cutoff: got[-1, -1] == 0 and got[-1].any() and got[:, -1].any()
+        ),
         "The last row of C is 0: with an odd M it has to be computed too.": (
             lambda got, A, B, cutoff: len(A) % 2 == 1 and not np.any(got[-1]) and np.any(got)
         ),
@@ -654,7 +660,9 @@ def crossover(gflops: float, gbps: float, itemsize: int, sums: int) -> float:
 
 
 def _machines(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((100.0, 20.0, 2, 18), "100 GFLOP/s, 20 GB/s, float16, Strassen's 18 sums")
+    # Of 10 bytes: a fixed size, 1, 2, 4 or 8, is no factor that another slip brings as well.
+    yield Case((100.0, 20.0, 10, 18), "100 GFLOP/s, 20 GB/s, numbers of 80 bits, Strassen's 18 sums")
+    yield Case((100.0, 20.0, 2, 18), "the same machine, float16")
     yield Case((100.0, 20.0, 8, 15), "the same machine, float64, Winograd's 15 sums")
     yield Case((1.0, 20.0, 8, 18), "a slow product: Strassen's own time")
     spans = (1, 20), (20, 500), (2e4, 1e6), (2e3, 8e3)  # the last two: a GPU, and its memory
@@ -682,6 +690,18 @@ CROSSOVER = Task(
     comparison=close(rtol=1e-9),
     rules=(Language(("math", "numpy")),),
     lookalikes={
+        "The numbers have itemsize bytes each.": (
+            lambda got, gflops, gbps, itemsize, sums: (
+                itemsize == 10
+                and any(same(got, crossover(gflops, gbps, size, sums)) for size in (1, 2, 4, 8))
+            )
+        ),
+        "N can be below 1, too: asked is where both times are equal.": (
+            lambda got, *args: got == 1 > crossover(*args)
+        ),
+        "The arithmetic of the sums counts nothing, only what they move.": (
+            lambda gflops, gbps, itemsize, sums: crossover(gflops, gbps, itemsize, sums) + sums
+        ),
         "A block has (N / 2)^2 numbers, a quarter of the matrix: you count whole matrices.": _times(4),
         "A sum moves three blocks: it reads two and writes one. You count two.": _times(2 / 3),
         "A sum moves three blocks: it reads two and writes one. You count one.": _times(1 / 3),
@@ -696,7 +716,6 @@ CROSSOVER = Task(
         "Do not round: asked is where both times are equal, and that need not be a whole number.": (
             lambda got, *args: got == int(got) and 0 < abs(got - crossover(*args)) < 1
         ),
-        "The numbers have itemsize bytes each.": {"itemsize": 1},
         "The number of sums is an argument: Winograd's variant has fewer.": {"sums": 18},
         "The rates are swapped: the faster the products are, the less there is to save.": (
             lambda gflops, gbps, itemsize, sums: crossover(gbps, gflops, itemsize, sums)

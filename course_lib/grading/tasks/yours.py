@@ -246,12 +246,25 @@ PAYS_FROM = _task(
         "7/8 only if half the size runs as fast: that was measured.": "eighth",
         "One level needs seven products of half the size; you count eight.": "eight",
         "If the products save nothing, no N is large enough: inf.": (
-            lambda got, *times: pays_from(*times)[1] == math.inf > got[1]
+            lambda got, *times: pays_from(*times)[1] == math.inf != got[1]
         ),
-        "What the products save pays for the sums: do not take them off.": "gain",
+        "Do not take the sums off what the products save: slower at n, one level may pay further on.": "gain",
         "A time below 0 is noise: count it as 0.": lambda got, *times: got[0] < 0,
+        "An eighth is saved only if half the size runs as fast: that was measured.": (
+            lambda got, n, half, whole, level: any(
+                same(got, (got[0], n * got[0] / saved)) for saved in (whole / 8, half) if got[0] > 0
+            )
+        ),
+        "Where the sums take no time and the products save some, every N pays: from 0 on.": (
+            lambda got, *times: pays_from(*times)[1] == 0
+        ),
+        "Do not round N.": lambda got, *times: got[1] % 1 == 0 and abs(got[1] - pays_from(*times)[1]) < 1,
+        "It may pay below n, too.": lambda got, n, *times: got[1] == n > pays_from(n, *times)[1],
         "How do sums and savings grow from n on: with N^2 and with N^3?": (
-            lambda got, *times: same(got[0], pays_from(*times)[0])
+            lambda got, n, *times: any(
+                same(got[1], n * (pays_from(n, *times)[1] / n) ** power)
+                for power in (1 / 3, 1 / 2, 2 / 3, 3 / 2, 2)
+            )
         ),
     },
     id="03.yours",
@@ -325,21 +338,32 @@ def _own_rungs() -> Case:
     return Case((known.gflops("float32"), known.loads, rungs), "four rungs at N = 1000 in float32")
 
 
+def _names(got: tuple, name: str, share: float, limit: str) -> bool:
+    """Whether a result names this rung and its share, whatever it says of the limit."""
+    return got[0] == name and same(got[1], share)
+
+
 LEAST_EXPLAINED = _task(
     least_explained,
     _own_rungs,
     ("rung", "share of its bound", "limit"),
     {
         "How much of the peak do the loads of each rung leave?": "peak",
-        "Few loads do not lift a bound above the peak.": "loads",
-        "That rung is nearest to its bound.": "best",
+        "Few loads do not lift a bound above the peak.": (
+            lambda got, *given: _names(got, *least_explained(*given, slip="loads"))
+        ),
+        "In the time of an FMA `loads` loads can begin, not one.": {"loads": 1.0},
+        "That rung has the largest share of its bound; asked is the smallest.": "best",
+        "Shares above 1 count as they are: noise may lift a rung over its bound.": (
+            lambda got, *given: got[1] == 1 < least_explained(*given)[1]
+        ),
         "Not the GFLOP/s below a bound count, but the share of it that is reached.": (
             lambda got, peak, loads, rungs: (
                 got[0] == max(rungs, key=lambda rung: peak * min(1.0, loads / rung[2]) - rung[1])[0]
                 and got[0] != least_explained(peak, loads, rungs)[0]
             )
         ),
-        'Where the loads leave the whole peak, the limit is "FMAs".': (
+        'Where the loads leave the whole peak, the limit is "FMAs", and "loads" where they leave less.': (
             lambda got, *given: got[:2] == least_explained(*given)[:2]
         ),
     },
