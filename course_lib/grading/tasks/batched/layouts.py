@@ -21,6 +21,7 @@ from course_lib.grading.tasks.compiled_loops import (
     matrix,
     product,
     sizes,
+    steps_over_zeros,
 )
 
 #: What the assignment's setup cell imports, and what Python has for counting. No PyTorch, nor this course.
@@ -128,11 +129,14 @@ STRIDES = Task(
         "length of what is contiguous.": (
             lambda got, shape, strides: got[0] != "copy" and _too_short(shape, strides)
         ),
-        "A transposed matrix needs no copy: the call has a flag for it.": (
-            lambda got, *view: got[0] == "copy" and layout(*view)[0] == "transposed"
-        ),
         "With one utterance, or one head, there is only one step, whatever the other stride says.": (
-            lambda got, shape, strides: 1 in shape[:2] and got[0] == "copy" and layout(shape, strides) != COPY
+            lambda got, shape, strides: (
+                got[0] == "copy" != layout(shape, strides)[0] and strides[0] != shape[1] * strides[1]
+            )
+        ),
+        "This one needs no copy: rows or columns (there is a flag) are contiguous and at least as far apart "
+        "as they are long, and one step, which may be 0 or negative, leads from each matrix to the next.": (
+            lambda got, *view: got[0] == "copy" != layout(*view)[0]
         ),
         "Neither rows nor columns are contiguous here: no flag helps.": (
             lambda got, shape, strides: got[0] != "copy" and 1 not in strides[2:]
@@ -156,7 +160,9 @@ STRIDES = Task(
         "The step leads from one matrix to the next one: that is the stride of the heads, and of the "
         "utterances only where each has one head.": (
             lambda got, shape, strides: (
-                got[:2] == layout(shape, strides)[:2] and got[2] == strides[0] != strides[1]
+                got[:2] == layout(shape, strides)[:2]
+                and got[2] in strides[:2]
+                and got != layout(shape, strides)
             )
         ),
     },
@@ -263,11 +269,19 @@ BMM = Task(
         "This is A times the transpose of B: B is indexed [b, k, j].": (
             lambda A, B: bmm(A, B.transpose(0, 2, 1))
         ),
+        "You have a number where NaN is due. 0 * inf and 0 * NaN are NaN: no product may be left out.": (
+            lambda got, A, B: any(map(steps_over_zeros, got, A, B))
+        ),
         "The first product of every sum is missing: the sum over k begins at 0.": (
-            lambda A, B: bmm(A[:, :, 1:], B[:, 1:])
+            lambda A, B: bmm(A[:, :, 1:], B[:, 1:]) if A.shape[2] > 1 else None
         ),
         "Only the last product of every sum is there: add (+=) instead of replacing.": (
             lambda A, B: bmm(A[:, :, -1:], B[:, -1:])
+        ),
+        "This is right to six digits or so, and float64 has sixteen: is a number of float32 on the way?": (
+            lambda got, A, B: (
+                got.itemsize == 8 and np.allclose(got, want := bmm(A, B), 1e-6, 1e-6 * np.abs(want).max())
+            )
         ),
     },
     hints=(
@@ -396,6 +410,11 @@ def _wrapped(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: in
     return im2col(from_the_end, kernel, stride, 0, dilation)
 
 
+def _outside_only(got: np.ndarray, x: np.ndarray, *how: int) -> bool:
+    inside = im2col(np.ones_like(x), *how) == 1
+    return bool(not inside.all() and np.array_equal(got[inside], im2col(x, *how)[inside], equal_nan=True))
+
+
 IM2COL = Task(
     id="07.im2col",
     title="A convolution that is a matmul",
@@ -410,6 +429,11 @@ IM2COL = Task(
         "earliest frame.": _turned,
         "The padding is all behind the signal: `padding` zeros stand on each side.": _moved,
         "x[c, -1] is the last frame in Python: frames before the first one must count as 0.": _wrapped,
+        "The last frame of x, number T - 1, is nowhere.": (
+            lambda x, *how: im2col(np.where(np.arange(x.shape[1]) < x.shape[1] - 1, x, 0), *how)
+        ),
+        "Only places whose frame is outside of x are wrong: 0 must stand there, whatever x holds (and 0 "
+        "times NaN is NaN).": _outside_only,
         "Taps lie `dilation` frames apart; in yours they are neighbours.": (
             lambda got, x, kernel, stride, padding, dilation: (
                 dilation > 1 < kernel
@@ -498,6 +522,7 @@ REL_SHIFT = Task(
         "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.": {
             "column": lambda T, query, key: T - 1 + query - key
         },
+        "Every row begins one column too far left.": {"column": lambda T, query, key: T - 2 - (query - key)},
         "The shift is right; but the first T columns are needed, and these are the last ones.": (
             lambda scores: _shifted(scores, len(scores), len(scores) - 1)
         ),

@@ -70,7 +70,10 @@ VALID = {
 HEIGHTS = {
     "": lambda noise: 2 * noise,
     "rows near 900 and -900: exp(900) is inf, exp(-900) is 0": lambda noise: noise + _rows(noise, 900, -900),
-    "scores near -1e4: there the filling takes its share of the softmax": lambda noise: noise + FILL,
+    # among them one that is the filling itself: a mask is no comparison with -1e4
+    "scores near -1e4: there the filling takes its share of the softmax": (
+        lambda noise: np.where(np.eye(len(noise)), 0, noise) + FILL
+    ),
     "equal scores": lambda noise: 0 * noise,
     "scores up to 400 apart": lambda noise: 400 * noise,
     "rows near 12000 and 13000: too much for exp of any type of number": (
@@ -162,7 +165,7 @@ SOFTMAX = Task(
         "That is one softmax over the whole matrix: every query (row) has its own.": (
             lambda scores, length: _amid(scores, _softmax(scores[:length, :length], axis=None))
         ),
-        "Those are the powers; divide each by the sum of its row.": (
+        "Each row is right but for a factor: divide its powers by the sum of this row.": (
             lambda got, scores, length: (
                 length > 1
                 and not np.allclose(got[:length].sum(1), 1)
@@ -176,19 +179,28 @@ SOFTMAX = Task(
         "instead of multiplying by the mask.": lambda got, scores, length: (
             not np.isfinite(scores).all() and np.isnan(got).any()
         ),
-        "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
-        "score of the row first.": (
+        "exp of a large score is inf, from 710 on in float64, of one far below 0 it is 0, and inf / inf and "
+        "0 / 0 are NaN: subtract the largest score of the row first, each row's own.": (
             lambda got, scores, length: (
                 np.isnan(got[:length]).any() and (np.abs(scores[:length, :length]).max() > 700)
             )
         ),
+        "NaN where the padding is far above the valid scores: does it count for the largest of the row?": (
+            lambda got, scores, length: np.isnan(got[:length]).any() and np.isfinite(scores).all()
+        ),
         "A row of nothing but padding became NaN (0 / 0): it must be 0.": (
             lambda got, scores, length: np.isnan(got[length:]).any() and not np.isnan(got[:length]).any()
         ),
+        "Valid pairs have the weight 0, and it should not be 0: what becomes 0 says the mask alone. (A valid "
+        "score may be just -1e4, and a weight may be tiny.)": lambda got, scores, length: (
+            (got[:length, :length] == 0) & (weights(scores, length)[:length, :length] > 0)
+        ).any(),
         "Masked scores are -1e4, not less: where valid scores are as low, the masked ones take their "
         "share.": lambda got, scores, length: (
             (scores[:length, :length] < -9000).all(axis=1).any() and np.allclose(got[:length].sum(1), 1)
         ),
+        "This is right to six digits or so, and float64 has sixteen: is a number of float32 on the way, or "
+        "is something small added to a sum?": lambda got, *args: np.allclose(got, weights(*args), 1e-5, 0),
     },
     hints=(
         "Which frames may a valid query listen to? And what must stand in the row of a query that is "
@@ -338,13 +350,17 @@ PROFILE = Task(
     comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That one has the largest total time, but a total holds the time of the ops it calls: self time "
-        "is its own.": _chosen(lambda row, *peaks: row[3]),
+        "That one has the largest total time, but most of it belongs to the ops it calls: only the self time "
+        "is its own, and less can be gained there.": _chosen(
+            lambda row, *peaks: row[3] * (row[3] > 2 * row[2])
+        ),
         "That one takes the most time, but its roofline leaves little to gain: ask for self time minus "
         "the least possible time.": _chosen(lambda row, *peaks: row[2]),
         "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
         "difference.": _chosen(_ratio),
         "That one has the most calls; many calls may take little time.": _chosen(lambda row, *peaks: row[1]),
+        "Another op has more to gain. Did you look at all of them, and at both times of the roofline, that "
+        "of the arithmetic and that of the memory?": lambda got, *args: got[0] != begin_with(*args)[0],
         "The share is that of the total time, which counts the ops inside others twice: divide by the sum of "
         "the self times.": (
             lambda got, rows, *peaks: (
@@ -372,6 +388,10 @@ PROFILE = Task(
             lambda got, rows, *peaks: same(
                 got[2], max((_gain(r, *peaks), _ratio(r, *peaks)) for r in rows)[1]
             )
+        ),
+        "The op and its share are right. Look at the units of its time at the roofline, in microseconds, and "
+        "at Amdahl's law.": lambda got, *args: (  # a small difference may come from rounding
+            same(got[1], begin_with(*args)[1]) and abs(got[2] / begin_with(*args)[2] - 1) > 0.01
         ),
     },
     hints=(
@@ -514,8 +534,8 @@ SLOW = Task(
         "machine every ratio may be below 1.": (
             lambda got, before, after: got not in {row[0] for row in before}
         ),
-        "That op's self time has grown by the largest factor, but it was called more often: divide by "
-        "the calls.": _most(lambda was, now: now[2] / was[2]),
+        "That op's self time has grown by the largest factor, but what one call of it took has not: divide "
+        "by the calls.": _most(lambda was, now: now[2] / was[2]),
         "You compare total times: a total holds the time of the ops that it calls. Compare the "
         "self times.": _most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
         "That op has grown least: the largest factor is asked for.": _most(
@@ -663,10 +683,6 @@ def _lazy(n: int, s: float, rate: float, target: float) -> bool:
     return s <= target and n / s >= rate
 
 
-def _mean(n: int, s: float, rate: float, target: float) -> bool:
-    return (n - 1) / rate / 2 + s <= target and n / s >= rate
-
-
 def _is(good: Callable[..., bool], by: Callable[..., float] = _largest) -> Callable[..., bool]:
     """Return what tells whether the answer has the batch that such a choice gives, a wrong one."""
     return lambda got, *args: got[0] == _batch(*args, good, by) != largest_batch(*args)[0]
@@ -687,8 +703,9 @@ BATCH = Task(
         "That batch is computed in time, but its first utterance has waited for all others before.": _is(
             _lazy
         ),
-        "That is for the mean: the first utterance of a batch waits for all the others, twice as long.": _is(
-            _mean
+        "That batch comes too late: its first utterance waits for all the others, and then until the batch "
+        "is computed.": lambda got, measured, rate, target: any(
+            n == got[0] and (n - 1) / rate + s > target for n, s in measured
         ),
         "That batch answers in time once, but it takes longer than the next one takes to fill: the queue "
         "grows without end.": (

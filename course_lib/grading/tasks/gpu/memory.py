@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -46,13 +46,23 @@ def _of_bytes(places: Iterator[int]) -> int:
     return len({place // SECTOR for place in places})
 
 
+#: Here each slip gives another number; in others it may give that of another slip.
+PLAIN = {
+    (0, 1, 16): "complex128 side by side",
+    (0, 1, 8): "float64 side by side",
+    (0, 1, 4): "float32 side by side",
+    (5, 1, 4): "float32 side by side, from within a sector",
+    (16, 3, 4): "one float32 of three, from the beginning of a sector",
+    (0, 9, 4): "a column of a matrix with 9 columns",
+}
+
+
+def _sure(slip: Callable) -> Callable:
+    return lambda *request: slip(*request) if request in PLAIN else None
+
+
 def _requests(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((0, 1, 16), "complex128 side by side")  # here each slip gives another number
-    yield Case((0, 1, 8), "float64 side by side")
-    yield Case((0, 1, 4), "float32 side by side")
-    yield Case((5, 1, 4), "float32 side by side, from within a sector")
-    yield Case((16, 3, 4), "one float32 of three, from the beginning of a sector")
-    yield Case((0, 9, 4), "a column of a matrix with 9 columns")
+    yield from (Case(request, said) for request, said in PLAIN.items())
     rows = every_pair(
         rng,
         lowest=(0, 31, 32, between(1, 16), between(16, 500)),  # 32 begins a sector, 31 is the last of one
@@ -78,26 +88,31 @@ SECTORS = Task(
         "That is a sector for each lane. Lanes whose elements lie in one sector share it.": (
             lambda got, *args: got == LANES
         ),
-        "You left out `start`: a request that begins within a sector may touch one more.": {"start": 0},
-        "`start` counts elements, not bytes.": (
+        "You left out `start`: a request that begins within a sector may touch one more.": _sure(
+            lambda start, stride, size: sectors(0, stride, size)
+        ),
+        "`start` counts elements, not bytes.": _sure(
             lambda start, stride, size: _of_bytes(start + lane * stride * size for lane in range(LANES))
         ),
-        "`stride` counts elements, not bytes.": (
+        "`stride` counts elements, not bytes.": _sure(
             lambda start, stride, size: _of_bytes(start * size + lane * stride for lane in range(LANES))
         ),
-        "Those are the sectors of 32 elements side by side: the stride is missing.": {"stride": 1},
-        "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.": {"piece": 128},
-        "Those are places within a sector (% 32): which sector a byte is in says // 32.": (
+        "Those are the sectors of 32 elements side by side: the stride is missing.": _sure(
+            lambda start, stride, size: sectors(start, 1, size)
+        ),
+        "Those are pieces of 128 bytes, a line of the L1 cache, or elements of 4 bytes: a sector has 32, an "
+        "element has `size`.": _sure(lambda *request: sectors(*request, 128)),
+        "Those are places within a sector (% 32): which sector a byte is in says // 32.": _sure(
             lambda start, stride, size: len(
                 {(start + lane * stride) * size % SECTOR for lane in range(LANES)}
             )
         ),
-        "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.": {"piece": 64},
+        "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.": _sure(
+            lambda *request: sectors(*request, 64)
+        ),
         "That counts every sector from the first to the last. With a large stride nobody touches those "
-        "between.": (
-            lambda start, stride, size: (
-                (start + 31 * stride) * size // SECTOR - start * size // SECTOR + 1 if stride > 0 else None
-            )
+        "between.": _sure(
+            lambda start, stride, size: (start + 31 * stride) * size // SECTOR - start * size // SECTOR + 1
         ),
     },
     hints=(
@@ -216,6 +231,11 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads{said}")
 
 
+def _takes_another(got: np.ndarray, X: np.ndarray) -> bool:
+    taken = X - got
+    return bool(np.allclose(taken, taken[:, :1]) and np.isclose(X, taken[:, :1]).any(axis=1).all())
+
+
 #: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
 #: written once: three times the sectors of the rows. Y as a notepad for what all threads read costs N more.
 BARRIER_LIMITS = (
@@ -249,9 +269,8 @@ BARRIER = Task(
         "Every number is far below 0 here. Does the largest begin at a number that is none of the row's? It "
         "must begin with one of them, or at -inf.": lambda got, X, Y: X.max() < -1e9,
         "That is X itself: the largest of each row is not taken off.": lambda X, Y: X,
-        "You take off the row's first number: is the largest looked for behind it?": (
-            lambda X, Y: X - X[:, :1]
-        ),
+        "What you take off is a number of the row, but not its largest: is every number of it compared, from "
+        "the first to the last?": lambda got, X, Y: _takes_another(got, X),
     },
     hints=(
         "Thread 40 reads `row[0]`. Which thread wrote it, in which warp, and what makes thread 40 wait for "
@@ -278,7 +297,7 @@ def coalesced(alpha: float, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
     sizes = (1, between(2, 33), between(33, 128), 128, 129, between(130, 1000))
-    yield from _sums(rng, (1000,), (10_000,), N=sizes)
+    yield from _sums(rng, (1000,), (13_000,), N=sizes)
 
 
 #: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
