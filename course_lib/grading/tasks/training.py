@@ -12,7 +12,7 @@ import numpy as np
 
 from course_lib.distributed.collectives import ring_all_reduce
 from course_lib.distributed.wire import Array, Wire
-from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
+from course_lib.grading.compare import Mismatch, close, describe, exact, is_number, same
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
 from course_lib.grading.stage import OnTheWire, played
@@ -47,8 +47,8 @@ def average(wire: Wire, gradient: Array, examples: int, slip: str = "") -> Array
     """Return the gradient of the mean over all ranks' examples from that over this rank's own."""
     if slip == "of ranks":
         return ring_all_reduce(wire, gradient) / wire.size
-    if slip == "sum":
-        return ring_all_reduce(wire, gradient * examples)
+    if slip in ("sum", "sum of ranks"):
+        return ring_all_reduce(wire, gradient * examples) / (wire.size if "ranks" in slip else 1)
     return data_parallel.average(wire, [gradient], examples)[0]
 
 
@@ -110,6 +110,9 @@ AVERAGE = Task(
         "That is the sum over all examples: it has still to be divided by their number, of all ranks.": (
             _slipped("sum")
         ),
+        "That is the sum over all examples divided by the number of ranks, not by that of examples.": (
+            _slipped("sum of ranks")
+        ),
         "A rank without examples has NaN for a gradient, and 0 times NaN is NaN.": (
             lambda got, gradients, examples: 0 in examples and np.isnan(got[0]).all()
         ),
@@ -132,7 +135,7 @@ def mlp(wire: Wire, x: Array, A: Array, B: Array, dy: Array, slip: str = "") -> 
     """Return all of y = relu(x A) B and of dx, and this rank's columns of dA and rows of dB."""
     before = x @ A
     hidden = np.maximum(before, 0)
-    after = dy @ B.T * (1 if slip == "no mask" else before > 0)
+    after = dy @ B.T * (1 if slip == "no mask" else before >= 0 if slip == "at 0" else before > 0)
     y, dx = hidden @ B, after @ A.T
     sums = (y, dx) if slip == "no sum" else (y, ring_all_reduce(wire, dx)) if slip == "no y" else ()
     y, dx = sums or (ring_all_reduce(wire, y), dx if slip == "no dx" else ring_all_reduce(wire, dx))
@@ -185,6 +188,7 @@ TENSOR = Task(
         "y is this rank's summand alone: the others' hidden columns have theirs.": _cut("no y"),
         "dx is this rank's summand alone: x went into the columns of all ranks.": _cut("no dx"),
         "Where x A is not above 0, relu lets no derivative through.": _cut("no mask"),
+        "Where x A is 0 itself, relu lets no derivative through, either.": _cut("at 0"),
     },
     hints=(
         "Which of the four need something from other ranks? Look at the shapes: which of them has `hidden` "
@@ -222,7 +226,8 @@ class InTime:
         for stage, (mine, right) in enumerate(zip(order, want, strict=True)):
             if sorted(mine) != sorted(right):
                 said = f"Stage {stage} has {len(mine)} tasks; needed are F and B of each of {args[1]}"
-                return Mismatch((f"{said} micro-batches, each once.",))
+                missing = [f": {kind}{m} is missing" for kind, m in right if (kind, m) not in mine]
+                return Mismatch((f"{said} micro-batches, each once{(missing or [''])[0]}.",))
         try:
             mine, best = pipeline.timeline(order), pipeline.timeline(want)
         except ValueError as problem:
@@ -298,7 +303,7 @@ def stale(log: list[Event], slip: str = "") -> tuple[list[int], int]:
     version, fetched, ages, of_worker = 0, {}, [], {}
     for worker, what in log:
         if what == "fetch":
-            if slip != "first fetch" or worker not in fetched:
+            if "first" not in slip or worker not in fetched:
                 fetched[worker] = version
             continue
         age = version - fetched[worker] + (slip == "itself")
@@ -311,8 +316,20 @@ def stale(log: list[Event], slip: str = "") -> tuple[list[int], int]:
     return ages, max(sorted(of_worker), key=lambda worker: add(of_worker[worker]))
 
 
+def _stalest_by(slip: str) -> Callable[..., bool]:
+    """Return what says whether a slip makes this worker alone the stalest: rounding takes it of equals."""
+    return lambda got, log: (
+        list(got[0]) == stale(log)[0] and stale(_renamed(log, got[1], math.inf), slip)[1] == math.inf
+    )
+
+
+def _renamed(log: list[Event], old: Any, new: float) -> list:
+    return [(new if worker == old else worker, what) for worker, what in log]
+
+
 def _logs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((_round((5,)) * 2,), "one worker: never stale")
+    yield Case((_round((5,)) + _round((3,)),), "two workers, one after the other: never stale")
     yield Case((_round((2, 0, 1)) * 2,), "three workers, all fetch and then all bring, twice")
     busy = [(7, "fetch"), (8, "fetch"), *_round((1, 2)), (1, "fetch"), (2, "fetch"), (1, "bring")]
     busy += [(7, "bring"), (2, "bring"), *_round((1, 2)) * 4]
@@ -322,8 +339,8 @@ def _logs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((_round((9, 2, 4)) + _round((4, 2, 9)),), "three workers that are equally stale on average")
     alone = [(1, "fetch"), *[(3, "fetch"), (3, "bring")] * 12, (1, "bring")]
     yield Case((_round((1, 2)) * 3 + alone,), "worker 1 is very stale once, worker 2 a little each time")
-    often = [(4, "fetch")] * 2 + _round((6, 5, 4))
-    yield Case((often * 2,), "worker 4 fetches three times for each update")
+    often = ([(4, "fetch")] * 2 + _round((6, 5, 4))) * 2 + [(4, "fetch"), *_round((5,)), *_round((4,))]
+    yield Case((often,), "worker 4 fetches two or three times for each update")
     near = (_round((3, 4)) + _round((4, 3))) * 50 + _round((3, 4))
     yield Case((near,), "two workers that are nearly equally stale")
     rows = every_pair(
@@ -381,14 +398,18 @@ STALE = Task(
     rules=(PLAIN,),
     lookalikes={
         "An update does not make itself stale: only those count that came in between.": "itself",
-        "A worker that fetches once more computes with newer weights: its last fetch counts.": "first fetch",
-        "The ages are right. On average, not at worst.": "worst",
-        "The ages are right. On average, not in sum: who brings often is not stale for that.": "total",
-        "Several are the stalest on average: of them the one with the smallest number is wanted.": (
+        "A worker that fetches once more computes with newer weights: its last fetch counts.": (
             lambda got, log: (
-                got[1] != stale(log)[1]
-                and stale([(-1 if worker == got[1] else worker, what) for worker, what in log])[1] == -1
+                list(got[0]) in [stale(log, f"first {of}")[0] for of in ("fetch", "of all")]
+                and list(got[0]) != stale(log)[0]
             )
+        ),
+        "The ages are right. On average, not at worst.": _stalest_by("worst"),
+        "The ages are right. On average, not in sum: who brings often is not stale for that.": (
+            _stalest_by("total")
+        ),
+        "Several are the stalest on average: of them the one with the smallest number is wanted.": (
+            lambda got, log: got[1] != stale(log)[1] and stale(_renamed(log, got[1], -1))[1] == -1
         ),
     },
     hints=(
@@ -461,7 +482,11 @@ FEEDBACK = Task(
     comparison=close(1e-9, 1e-12, parts=("what is sent", "what is owed")),
     rules=(PLAIN,),
     lookalikes={
-        "What was not sent is forgotten: it belongs to the next gradient; send of their sum.": ("forgets"),
+        "What was not sent is forgotten: it belongs to the next gradient; send of their sum.": (
+            lambda got, *args: (  # whatever is said to be owed
+                same(got[0], feedback(*args, "forgets")[0]) and not same(got[0], feedback(*args)[0])
+            )
+        ),
         "The largest in size are to be sent, not those that are the most above zero.": "signed",
         "Choose by gradient + owed: what is owed for long is to be sent one day.": "chosen",
         "You add what was sent once more; what was not sent is owed.": "sent",
@@ -496,21 +521,22 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
     giga = 10**9
     for parameters, activations, memory, most, what in (
         (2 * giga, 8 * giga, 40 * giga, 64, "it fits on one: nothing need be cut"),
-        (2 * giga, 8 * giga, 39 * giga, 64, "on one it does not fit by a little"),
+        (2 * giga, 10 * giga, 32 * giga, 64, "without activations it would fit on one"),
         (7 * giga + giga // 2, 10 * giga, 80 * giga, 64, "7.5 billion parameters on 80 GB"),
         (10**6, 81 * giga, 80 * giga, 1000, "activations alone are too much"),
-        (175 * giga, 5 * giga, 24 * giga, 4096, "175 billion parameters on 24 GB"),
+        (1000 * giga, 66 * giga, 80 * giga, 4096, "10¹² parameters, and large activations, on 80 GB"),
         (1001, 0, 5339, 3, "1001 parameters on three GPUs: what is shared has thirds of a byte"),
     ):
         yield Case((parameters, activations, memory, most), what)
     rows = every_pair(
         rng,
         ranks_stage=((1, 0), (2, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (8, 3), (50, 3)),
-        parameters=(1, between(2, 1000), between(10**8, 10**11)),
+        parameters=(1, between(2, 1000), between(10**10, 10**11)),  # a byte is a billionth, or less
         activations=(0.0, 0.01, 1.0, 20.0),  # times what is kept of the model
         room=("to the last byte", "some bytes are left", "a byte too little", "nothing beside activations"),
         more=(-1, 0, between(1, 300)),  # ranks than these
-        unless=lambda row: row["more"] < 0 and row["ranks_stage"] == (1, 0),
+        # With a rank too few nothing depends on a byte
+        unless=lambda row: row["more"] < 0 and (row["ranks_stage"] == (1, 0) or "byte too" in row["room"]),
     )
     for (ranks, stage), parameters, activations, room, more in sorted(map(tuple, map(dict.values, rows))):
         kept = math.ceil(zero.kept(parameters, ranks, stage, mixed=True).total)
@@ -530,8 +556,12 @@ MEMORY = Task(
     comparison=exact(parts=("ranks", "stage")),
     rules=(PLAIN,),
     lookalikes={
-        "In mixed precision a parameter has 2 bytes, its gradient 2, its states 12.": "float32",
+        "That would be right if every GPU had one byte more: how does yours round?": (
+            lambda got, *model: tuple(got) == fits(*model[:2], model[2] + 1, model[3])
+        ),
         "Of the stages that fit on so many ranks the lowest is wanted: it sends the least.": "highest",
+        # Not before: stage 3 may come from float32, or from a stage 2 that does not share gradients
+        "In mixed precision a parameter has 2 bytes, its gradient 2, its states 12.": "float32",
         "Activations are each rank's own, whatever the stage.": "shared",
         "Activations need their place, too, on every rank.": "no activations",
         "One parameter needs 16 bytes, and no activations: does it fit into a GPU of 16 bytes?": "less",
@@ -611,9 +641,7 @@ ACCUMULATE = Task(
     lookalikes={
         "The gradient of the step before is still in the sum: each step begins with nothing.": "carried",
         "A micro-batch of one example counts as much as one of six: that is the mean of means.": "of means",
-        "That is as `broken` does: what does a step leave behind, and what of unequal micro-batches?": (
-            "broken"
-        ),
+        "That is as `broken` does: what does a step leave behind for the next one?": "broken",
         "Weights change once a step, not with each micro-batch: all of a step see the same.": "eager",
         "The sum of all examples' gradients has still to be divided by their number.": "sum",
     },
@@ -644,13 +672,16 @@ def mesh(
     layer_s: float,
     gradient_s: float,
     slip: str = "",
+    only: Sequence[float] = (),
 ) -> Mesh:
-    """Return (data, tensor, pipeline, seconds) of the fastest mesh that fits, zeros if none does."""
+    """Return (data, tensor, pipeline, seconds) of the fastest mesh that fits (of `only` it), or zeros."""
     found = []
     for tensor in range(1, (ranks if slip == "beyond" else min(island, ranks)) + 1):
         for stages in range(1, min(layers, ranks) + 1):
             data, rest = divmod(ranks, tensor * stages)
             if rest or layers % stages or batch % max(1, data) or (slip == "divides" and island % tensor):
+                continue
+            if only and tuple(only) != (data, tensor, stages):
                 continue
             part = model_gb / (tensor * stages)
             if (part > memory_gb and slip != "no memory") or (part == memory_gb and slip == "less"):
@@ -675,6 +706,7 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
         ((2, 2, 4, 8, 4.0, 80.0, 1.0, 0.03125, 1.25), "tensor and pipeline are equally short"),
         ((4, 2, 4, 4, 4.0, 80.0, 1.0, 0.109375, 0.3125), "four stages, or two copies in two: equally short"),
         ((6, 2, 9, 12, 3.0, 80.0, 2.0, 0.002, 0.01), "a fast network"),
+        ((126, 1, 126, 3, 810.0, 6.5, 30.0, 0.01, 0.02), "each has one of 126 layers"),
     ):
         yield Case(args, f"{args[0]} GPUs: {what}")
     rows = every_pair(
@@ -722,6 +754,12 @@ MESH = Task(
         "That mesh does not fit: a rank has model_gb / (tensor * pipeline).": "no memory",
         "The pipeline has to fill and to empty: p − 1 turns more than micro-batches.": "no bubble",
         "A rank has gradients of its own part of the model: model_gb / (tensor * pipeline).": "whole",
+        "It cannot be arranged so: p has to divide the layers, and d the examples.": (
+            lambda got, *args: got[0] * got[2] and (args[2] % got[2] or args[3] % got[0])
+        ),
+        "Such a mesh fits, but its step takes another time than you say.": (
+            lambda got, *args: (own := mesh(*args, only=got[:3])[3]) and not math.isclose(got[3], own)
+        ),
     },
     hints=(
         "How many meshes are there at all, with 64 GPUs? Few enough to try each of them.",
