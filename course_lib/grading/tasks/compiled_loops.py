@@ -164,7 +164,9 @@ PRODUCT_SLIPS = {
         lambda A, B: product(A[:, :1], B[:1])
     ),
     "After the first row all is 0: does the function return inside a loop?": (
-        lambda got, A, B: A[1:].any() and got[0].any() and not got[1:].any()
+        lambda got, A, B: (
+            A[1:].any() and got[0].any() and not got[1:].any() and np.isfinite(product(A, B)[1:]).all()
+        )
     ),
     EARLY: stops_early,
 }

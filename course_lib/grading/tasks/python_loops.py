@@ -181,7 +181,12 @@ PRODUCT_SLIPS = {
     "Those are products of elements in equal places. An element of the result is a sum over a row of A and a "
     "column of B.": _in_equal_places,
     "After the first row all is 0: does the function return inside a loop?": (
-        lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:]))
+        lambda got, A, B: (
+            len(got) > 1
+            and any(got[0])
+            and not any(map(any, got[1:]))
+            and bool(np.isfinite(product(A, B)[1:]).all())  # else NaN may be written as 0
+        )
     ),
     EARLY: stops_early,
 }
