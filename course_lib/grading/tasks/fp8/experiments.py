@@ -59,10 +59,10 @@ ACCUMULATOR = Task(
     rules=(Language(MODULES, given=TENSOR_CORE),),
     oracle=Oracle("tensor_core", "core", load(TENSOR_CORE, "tensor_core"), _sum_work),
     lookalikes={
-        "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
-        "significant bits.": lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
-        "1.5 x 1.5 has its leading one a place higher than the exponents of its factors say: probe with "
-        "powers of two.": lambda got, core: tuple(got[:2]) == (core[0], core[1] + 1),
+        "Both widths are one too many: asked are the bits below the leading one, 13 for Hopper, whose sums "
+        "have 14 significant bits.": lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
+        "The sum has one bit too many. Are your factors powers of two? (1.5 x 1.5 has its leading one "
+        "a place higher than the exponents say.)": lambda got, core: tuple(got[:2]) == (core[0], core[1] + 1),
         "Those are the widths of Hopper, whichever tensor core is asked for.": (
             lambda got, core: tuple(got) == (32, 13, 13) and core[1:] != (13, 13)
         ),
@@ -77,7 +77,8 @@ ACCUMULATOR = Task(
         "The products at once are too many by one, or too few: count from the large product itself.": (
             lambda got, core: abs(got[0] - core[0]) == 1
         ),
-        "The step is not that long: products that are added at once share one unit, and later ones do not.": (
+        "The step is not that long. Only a product that comes in a later step than the large ones is not cut "
+        "off beside them: one that comes earlier is in the old sum, which is cut, too.": (
             lambda got, core: got[0] > core[0]
         ),
         "The step is longer than that. Is your tiny product small enough to be cut off beside the large "
@@ -155,10 +156,19 @@ FAULTS = (
     ("A's scales of the block of K before", {"a_late": -1}),
     ("B's scales of the next block of K", {"b_late": 1}),
     ("B's scales of the block of K before", {"b_late": -1}),
+    ("both scales of the next block of K", {"a_late": 1, "b_late": 1}),
     ("A's scales of the next row", {"row_late": 1}),
     ("A's scales of the row 8 further", {"row_late": 8}),
     *(("one element is 6 % too large", {"spoilt": row}) for row in (0, 5, -1)),
 )
+#: A row, the spoilt one if there is one: how many times smaller it is, and what is left of its sums.
+#: Of 0.08 a mistake of 6 % is twice what a right kernel may be wrong by, and not four times.
+ODD_ROWS = {
+    (1, 1): "",
+    (2**14, 1): ", and a small row",  # one limit for all elements sees nothing there
+    (1, 0.08): ", and a row whose sums partly cancel",
+    (1, 0): ", and a row whose sums cancel",
+}
 #: K, and the block of it from which the fault is there. Scales that come again after two blocks look the same
 #: in the last of three.
 WHERE = ((256, 0), (256, -1), (300, 0), (384, -1))
@@ -175,14 +185,16 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         where=WHERE,
         M=(10, between(12, 16)),
         N=(between(60, 128), between(150, 200), 250, between(270, 380)),
-        smaller=(1, 64, 2**14),  # a row, the spoilt one: one limit for all elements sees nothing there
-        unless=lambda row: "late" in row["fault"][1] and row["N"] <= 128,  # there are no later columns
+        odd=(*ODD_ROWS,),
+        unless=lambda row: (
+            ("late" in row["fault"][1] and row["N"] <= 128)  # there are no later columns
+            or ("spoilt" in row["fault"][1] and not row["odd"][1])  # the limits are larger than that
+        ),
     )
-    for row in sorted(rows, key=lambda row: (bool(row["where"][1]) + (row["smaller"] > 1), row["N"])):
+    for row in sorted(rows, key=lambda row: (bool(row["where"][1]) + (row["odd"] != (1, 1)), row["N"])):
         (said, fault), (K, first) = row["fault"], row["where"]
-        smaller, spoilt = row["smaller"], fault.get("spoilt", row["M"] // 2)
-        small = spoilt if smaller > 1 else None
-        yield from _case(rng, said, row["M"], K, first, small=small, smaller=smaller, N=row["N"], **fault)
+        odd = (fault.get("spoilt", row["M"] // 2), *row["odd"])
+        yield from _case(rng, said, row["M"], K, first, odd=odd, N=row["N"], **fault)
     for row in (*range(10), -2, -1):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
     # scales that come again look the same so many rows further: of 16 after 2, 4 or 8, of 12 after 3 or 6 …
@@ -190,6 +202,8 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         said = f"A's scales of the row {further} further, of {M}"
         yield from _case(rng, said, M=M, K=256, row_late=further)
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
+    # one scale for all columns: the mean of a row is what an element of it may be, no less
+    yield from _case(rng, "one element is 6 % too large", K=256, N=100, spoilt=3, odd=(3, 1, 0.08))
 
 
 def _case(
@@ -199,8 +213,7 @@ def _case(
     K: int = 0,
     first: int = 0,
     spoilt: int | None = None,
-    small: int | None = None,
-    smaller: int = 1,
+    odd: tuple[int, int, float] = (0, 1, 1),
     N: int = 0,
     **late: int,
 ) -> Iterator[Case]:
@@ -209,14 +222,18 @@ def _case(
     blocks = -(-K // 128)
     where = ", in the last block of K" if first else ""
     a, b = (100 * rng.standard_normal((rows, K)) for rows in (M, N))
-    if small is not None:
-        a[small] /= smaller
+    place, smaller, left = odd
+    a[place] /= smaller
+    if left < 1:  # a right kernel may be wrong by more than such an element: its limit needs |A| |B|^T
+        b = np.abs(np.repeat(b[:, ::2], 2, axis=1))
+        a[place] = np.repeat(np.abs(E4M3.round(a[place, ::2])), 2)
+        a[place, 1::2] *= left - 1
+        a[place, ::128] *= 1 if left else 1.1  # to the next number of e4m3
     a, b = (E4M3.round(one).astype(np.float64) for one in (a, b))
     names = ("late", "a_late", "b_late", "row_late")
     row = -1 if spoilt is None else spoilt % M
     kernel = (*(late.get(name, 0) for name in names), first % blocks, row, late.get("backwards", 0))
-    also = f"{where}{', and a small row' if small is not None else ''}"
-    yield Case((kernel, a, b), f"{said}{also} (a {M} x {K}, b {N} x {K})")
+    yield Case((kernel, a, b), f"{said}{where}{ODD_ROWS[odd[1:]]} (a {M} x {K}, b {N} x {K})")
 
 
 def _passes(fault: str):
@@ -260,17 +277,19 @@ SCALES = Task(
     oracle=Oracle("product", "kernel", _product, _product_work),
     lookalikes={
         "Accepted, and yet it takes the wrong scales of B for some columns. Would two neighbouring scales of "
-        "your inputs show it if they were exchanged? Let them differ by powers of two.": _passes("late"),
+        "your inputs show it if they were exchanged in one block of K? Let them differ by powers of "
+        "two.": _passes("late"),
+        "Accepted, and yet it takes both scales of another block of K, A's and B's: the products of the two "
+        "must differ from block to block.": lambda got, kernel, a, b: got == "right" and all(kernel[1:3]),
         "Accepted, and yet it takes A's scales of another block of K. Your scales must differ from block to "
         "block, for every row.": _passes("a_late"),
         "Accepted, and yet it takes B's scales of another block of K. Your scales must differ from block to "
         "block, for every 128 columns.": _passes("b_late"),
         "Accepted, and yet it takes the scales of other rows of A. Your scales must differ from "
         "row to row.": _passes("row_late"),
-        "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot see that, and "
-        "neither can a limit that is the same for large and small rows: look at every element.": _passes(
-            "spoilt"
-        ),
+        "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot see that, nor "
+        "a limit that is the same for large and small rows, nor one far beyond what a right kernel may be "
+        "wrong by: look at every element.": _passes("spoilt"),
         "A right kernel is rejected. It rounds to bf16 (allow 2^-8 of the element), and the tensor core cuts "
         "off a little of |A| |B|^T, which is far larger than the element where terms cancel. Allow for "
         "both.": lambda got, kernel, a, b: got == "wrong" and judged(kernel, a, b) == "right",

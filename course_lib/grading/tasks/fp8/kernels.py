@@ -118,6 +118,10 @@ PARITY = Task(
         "and every stage is free.": (
             lambda got, visits, stages: got == [[s, c, p] for s, p, c in waits(visits, stages)]
         ),
+        "The stages are not visited in turn, 0, 1, 2 … and again 0.": (
+            lambda got, visits, stages: [row[0] for row in got] != [v % stages for v in range(visits)]
+        ),
+        "A parity is 0 or 1.": lambda got, *args: any(one not in (0, 1) for row in got for one in row[1:]),
         "With this table everybody waits for ever: a wait asks for the phase that is over, and a barrier "
         "that nobody has touched is in phase 0, so that the phase before it, of parity 1, counts as "
         "over.": _goes_wrong(DEADLOCK),
@@ -125,9 +129,6 @@ PARITY = Task(
         "wait until phase n - 1 of `empty` is over, of parity 1 or 0 by turns.": _goes_wrong(OVERWRITTEN),
         "With this table the consumer reads a stage before the copy has come: in lap n it must wait "
         "until phase n of `full` is over, of parity 0 or 1 by turns.": _goes_wrong(NOT_THERE),
-        "The stages are not visited in turn, 0, 1, 2 … and again 0.": (
-            lambda got, visits, stages: [row[0] for row in got] != [v % stages for v in range(visits)]
-        ),
     },
     hints=(
         "Every barrier begins in phase 0. A wait for parity p returns once the last phase that is over has "
@@ -179,8 +180,10 @@ SWIZZLE = Task(
     reference=address,
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That is the address without swizzle: a column of pieces would lie in the same banks.": (
-            lambda row, column, width: row * width + column
+        "For this byte that is the address without swizzle. Its piece moves: the lowest bits of its line's "
+        "number are not all 0.": lambda row, column, width: row * width + column,
+        "That is where its piece begins: a byte keeps its place in the piece.": (
+            lambda got, *args: got == address(*args) // PIECE * PIECE
         ),
         "With rows of 64 or 32 bytes several rows share a line of 128 bytes. The line counts, "
         "offset // 128, not the row.": (
@@ -294,7 +297,8 @@ class _Grid(NamedTuple):
 def _as_high_as_all(grid: _Grid, across: int) -> list[Tiles]:
     band = grid.band
     at = [(unit // (band * across) * band, unit % (band * across)) for unit in grid.units(across)]
-    return [[[first + inside % band, grid.column(inside // band)] for first, inside in at]]
+    all_as_high = grid._replace(rows=-(-grid.rows // band) * band)
+    return [[[first + i % band, grid.column(i // band)] for first, i in at], tiles_of(*all_as_high)]
 
 
 def _neighbours(grid: _Grid, across: int) -> list[Tiles]:
@@ -372,6 +376,9 @@ SCHEDULE = Task(
         "All rows are right, and the columns are not: a unit is `cluster` columns wide, and a block keeps "
         "its place in it.": _right_in(0),
         "All columns are right, and the rows are not.": _right_in(1),
+        "Right as far as it goes. How many units are there, and how many of them are your cluster's?": (
+            lambda got, *args: all(one == right for one, right in zip(got, tiles_of(*args), strict=False))
+        ),
         "Deal out the first units of the first band by hand: where does the second one lie, and which "
         "cluster gets it?": lambda got, *args: True,
     },
@@ -427,29 +434,8 @@ def _size(M: int, N: int, sms: int) -> Case:
     return Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
 
 
-def _stages(M: int, BN: int, scales: int = 4, epilogue: int = 2, room: int = 226) -> int:
-    BM = 64 if M <= 64 else 128
-    return min((room * 1024 - epilogue * BM * BN) // (128 * (BM + BN) + scales * BM), 8)
-
-
-#: What can be forgotten of a block's memory. Without scales, or with the 1 KiB, the stages mostly agree.
-_EPILOGUE = {"epilogue": 0}
-_FORGOTTEN = (_EPILOGUE, {"scales": 0}, {"room": 227}, {"scales": 0, "room": 227})
-
-
 def _all_but_stages(got: Choice, right: Choice) -> bool:
     return same(got[:3], right[:3]) and same(got[2], right[2]) and got[3] != right[3]
-
-
-def _forgets(*slips: dict[str, int]):
-    """Return whether the stages, and they alone, are wrong by one of these slips and no other explains it."""
-
-    def fits(got: Choice, M: int, N: int, sms: int) -> bool:
-        right = tile_for(M, N, sms)
-        told = [slip for slip in _FORGOTTEN if _stages(M, right[0], **slip) == got[3]]
-        return _all_but_stages(got, right) and bool(told) and all(slip in slips for slip in told)
-
-    return fits
 
 
 def _full_turn_as_none(got: Choice, M: int, N: int, sms: int) -> bool:
@@ -486,6 +472,9 @@ TILES = Task(
         "widest.": (
             lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0]
         ),
+        "With that width D has more tiles: round up on both sides.": (
+            lambda got, *args: got[0] == tile_for(*args)[0] and got[1] < tile_for(*args)[1]
+        ),
         "The idle share is a share between 0 and 1, not per cent.": _per_cent,
         "The share is what is busy; asked is the idle one.": (
             lambda got, *args: same(got[2], 1 - tile_for(*args)[2]) and got[2] != tile_for(*args)[2]
@@ -497,11 +486,13 @@ TILES = Task(
                 and not same(got[2], tile_for(*args)[2])
             )
         ),
-        "The epilogue needs room for D's tile, two bytes for each element, beside the stages.": _forgets(
-            _EPILOGUE
+        "M = 64 is at most 64: there a tile has 64 rows.": (
+            lambda got, M, N, sms: M == 64 and got[3] == Tile(128, got[0]).stages != Tile(64, got[0]).stages
         ),
-        "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
-        "alignment, and each row of A has a scale of 4 bytes.": _forgets(*_FORGOTTEN),
+        "Count again what a stage and D's tile take of the 226 KiB (1 KiB of the 227 is lost to "
+        "alignment): an element of D takes 2 bytes, the scale of a row of A 4, and B's rows have none.": (
+            lambda got, *args: got[3] in range(9) and _all_but_stages(got, tile_for(*args))
+        ),
         "More than 8 stages bring nothing: stop there.": (
             lambda got, *args: got[3] > 8 and _all_but_stages(got, tile_for(*args))
         ),

@@ -169,6 +169,12 @@ def _odd_tie(got: int, x: float) -> bool:
     return tie and got & 128 == want & 128
 
 
+def _near_an_even_tie(got: int, x: float) -> bool:
+    codes = got & 127, encode(x) & 127
+    tie = sum(VALUES[code] for code in codes) / 2 if max(codes) < 127 else math.inf
+    return abs(codes[0] - codes[1]) == 1 and not got % 2 and abs(abs(x) - tie) < 2.0**-10 * tie
+
+
 ENCODE = Task(
     id="10.encode",
     title="To the nearest of 256",
@@ -180,6 +186,8 @@ ENCODE = Task(
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "A tie goes to the even code, whose last bit is 0.": _odd_tie,
+        "That is what the tie beside x becomes, and x is not that tie: nothing may be rounded, or taken for "
+        "equal, before the steps are whole.": _near_an_even_tie,
         "A zero keeps its sign: -0.0 has the code 0x80 (-0.0 < 0 is false; math.copysign sees the sign).": (
             lambda got, x: x == 0 and got == encode(x) ^ 128
         ),
@@ -188,7 +196,7 @@ ENCODE = Task(
         ),
         "NaN becomes 127, whatever its sign.": lambda got, x: math.isnan(x),
         "The sign is missing: its bit has the value 128.": lambda got, x: got == encode(x) ^ 128,
-        "Below 2^-6 the steps stay as wide as above it, 2^-9: numbers get smaller down to one step.": (
+        "Below 2^-6 the steps stay as wide as just above it, 2^-9, down to 0: which one is nearest?": (
             lambda got, x: abs(x) < 2.0**-6
         ),
         "That is the next code toward zero: rounded off, not to the nearest.": (
@@ -327,9 +335,11 @@ QUANTISE = Task(
         ),
         "The largest absolute value counts, not the largest value: think of a block of negative "
         "numbers.": _scales(_signed_max),
-        "240 is the end of an IEEE format of this width; e4m3 goes on to 448.": _scales(
-            lambda x, scales: scales * (448 / 240)
+        "1e-4 is added: it is the least that amax counts as.": _scales(
+            lambda x, scales: scales + np.float32(SMALLEST_AMAX / LARGEST)
         ),
+        "240 is the end of an IEEE format of this width; e4m3 goes on to 448, and not to 480, which is "
+        "NaN.": _scales(lambda x, scales: scales * (448 / 240), lambda x, scales: scales * (448 / 480)),
         "A block of zeros (or of very small numbers) has the scale 1e-4 / 448: the largest absolute value "
         "counts as 1e-4 at least.": lambda got, x: _small_blocks_differ(got[1], quantise(x)[1]),
         "The scales are right, but the numbers are multiplied with them: divide.": (
@@ -337,6 +347,9 @@ QUANTISE = Task(
                 same(got[1], quantise(x)[1])
                 and same(got[0], quantise(x)[0] * np.repeat(got[1], SIDE, axis=1)[:, : x.shape[1]] ** 2)
             )
+        ),
+        "The scales are right. The numbers are not x over them, unrounded.": (
+            lambda got, x: same(got[1], quantise(x)[1])
         ),
     },
     hints=(
@@ -354,7 +367,7 @@ QUANTISE = Task(
 def _small_blocks_differ(got: np.ndarray, scales: np.ndarray) -> bool:
     small = scales <= np.float32(SMALLEST_AMAX / LARGEST) * (1 + 1e-6)
     alike = same(np.where(small, 0, got), np.where(small, 0, scales))
-    return bool(small.any() and alike and (got[small] < scales[small]).all())
+    return bool(alike and not same(got, scales))
 
 
 # --- 10.promotion: a new sum every so many products, and the sums in float32 --------------------------------
@@ -471,6 +484,12 @@ PROMOTION = Task(
         "A last bit is different here and there: the outer sum is float32, rounded after each addition, from "
         "the first block to the last.": (
             lambda got, *args: np.allclose(got, two_level(*args), rtol=3e-6, atol=1e-6)
+        ),
+        "That is the sum of Hopper's tensor core, whichever `core` is asked for.": _gives(
+            lambda A, B, n, _: two_level(A, B, n, (HOPPER.terms, HOPPER.sum_bits, HOPPER.result_bits))
+        ),
+        "That is a new sum every 128 products: `every` says how many.": _gives(
+            lambda A, B, _, core: two_level(A, B, 128, core)
         ),
     },
     hints=(
