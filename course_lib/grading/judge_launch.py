@@ -38,6 +38,7 @@ HAZARD = {
     "uninitialised": "Read before anything was written",
     "out-of-bounds": "Outside of the array",
     "divergent-barrier": "A barrier that not every thread reaches",
+    "mask": "A mask that does not name just the lanes that come",
     "undefined-value": "A value of a lane that has none to give",
 }
 Judged = Callable[[Task, Case, Outcome], Report | None]  # the report on a wrong result, or None
@@ -173,7 +174,9 @@ def _hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
 def _hazard(one: HazardRow) -> str:
     times = f" ({one.times:,} times in all)" if one.times > 1 else ""
     place = f"line {one.line}, `{one.code}`" if one.line else "the kernel"
-    return f"{HAZARD[one.kind]} in {place}, block ({', '.join(map(str, one.block))}): {one.what}{times}."
+    of_a_warp = one.kind == "divergent-barrier" and "syncthreads" not in one.code
+    sort = HAZARD["mask" if of_a_warp else one.kind]
+    return f"{sort} in {place}, block ({', '.join(map(str, one.block))}): {one.what}{times}."
 
 
 def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ...]:

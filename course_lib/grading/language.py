@@ -172,7 +172,8 @@ class Language:
             libraries = ", and of NumPy and Numba what makes arrays, numbers and compiled loops"
         else:
             libraries = ", and of a library what computes with numbers and arrays" if self.modules else ""
-        return f"this task takes plain Python{libraries}"
+        wire = ", and of `wire` only what it has for this task" if self.wire else ""
+        return f"it is not in the list of what this task takes of plain Python{libraries}{wire}"
 
 
 #: Loops that Numba compiles: no BLAS behind the scenes, no whole-array sums.

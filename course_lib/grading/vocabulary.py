@@ -163,7 +163,8 @@ INSTEAD_OF = {
         "take tuples apart instead, as in `name, calls = row`, or use a dict",
     ),
     **dict.fromkeys(
-        ("__getitem__", "__mul__", "__add__"), "write the operator in a lambda, as in `lambda i: costs[i]`"
+        ("__getitem__", "__mul__", "__add__"),
+        "write the operator, or a lambda with it, as in `lambda i: costs[i]` or `lambda a, b: a * b`",
     ),
     "partial": "write a small function with `def`, or a lambda",
     "prange": "write range, as answers are judged on one thread, where races do not show",
@@ -172,7 +173,7 @@ INSTEAD_OF = {
     **dict.fromkeys(("polynomial", "poly1d"), "write np.polyfit and np.polyval"),
     "hasattr": "ask isinstance",
     "seterr": "write with np.errstate(…): around what it is about, or nothing, as warnings cost no points",
-    "object": "write int64 or float64; whole numbers beyond those stay in a list, where Python adds them",
+    "object": "write A.dtype, int64 or float64; whole numbers beyond those stay in a list of Python",
 }
 #: For annotations, wherever they are.
 HINTS: dict[str, frozenset[str]] = {

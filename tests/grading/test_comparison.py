@@ -77,6 +77,7 @@ def test_a_float64_product_summed_in_float32_is_wrong(pair):
 def test_anything_equals_itself_nan_and_inf_included(values):
     assert close(1e-9).compare(values.copy(), values, ()) is None
     assert exact().compare(values.tolist(), values.tolist(), ()) is None
+    assert exact().compare(10**25, 10**25, ()) is None
     assert not error_map(values, values).any()
 
 
@@ -113,6 +114,7 @@ def test_type_shape_and_dtype_come_first_in_words():
         ([[1.0]], [], "must be an empty list"),
         ("3", 3.0, "returned the text '3', but a number is needed"),
         (4, 3.0, "Yours is 4, expected is 3."),
+        (10**25, 10**25 + 1, "expected is 10000000000000000000000001."),
     ):
         found = close(1e-9).compare(got, want, ())
         assert words in found.says[0], got

@@ -177,8 +177,8 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
     for n, row in sorted(((_size(rng, **row), row) for row in rows), key=lambda one: one[0]):
         said = ": odd at {odd} of {levels} levels".format(**row) if row["odd"] else ""
         yield Case((n, row["cutoff"]), f"n = {n}, cutoff {row['cutoff']}{said}")
-    n, cutoff = int(rng.integers(1_000_000, 2_000_000)), int(rng.integers(300, 2000))
-    yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: counts beyond 2**53")
+    n, cutoff = int(rng.integers(30_000_000, 60_000_000)), int(rng.integers(300, 2000))
+    yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: counts beyond 2**63")
     yield Case((300_001, 300_001), "n = 300001, the cutoff too: counts beyond 2**53")
 
 

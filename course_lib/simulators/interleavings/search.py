@@ -179,7 +179,8 @@ class Search:
             self.final[cells, types] = number
             fault = self.judge(cells)
             if fault:
-                self._note("wrong result", f"In some schedule {fault.rstrip('.')}.", number)
+                when = "In some schedule" if len(self.program.names) > 1 else "In the end"
+                self._note("wrong result", f"{when} {fault.rstrip('.')}.", number)
 
     def _look_for_livelock(self) -> None:
         """Find a state that can move for ever and never end: threads that wait for each other in loops."""
