@@ -79,6 +79,7 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
         for row_bytes, rows in itertools.product(lengths, counts):
             numbers = f"{row_bytes} numbers of one byte" if row_bytes == odd else f"{row_bytes // 8} float64"
             yield Case((rows, row_bytes, size, ways, line), f"{rows} × {numbers}")
+    yield Case((10_007, 8, *cache), "10007 rows of one float64")
 
 
 SETS = Task(
@@ -495,7 +496,8 @@ SHAPE = Task(
     comparison=close(rtol=1e-9, parts=("MR", "n", "share of the peak")),
     rules=(Language(("math", "numpy", "itertools", "collections")),),
     lookalikes={
-        "The number of A that is broadcast needs a register, too.": {"beside": lambda n: n},
+        "That takes a register more than there are: beside the sums, the row of the panel needs n of them "
+        "and the number of A that is broadcast one, too.": {"beside": lambda n: n},
         "Beside the sums the row of the panel needs n registers: it is used by all rows of the tile.": {
             "beside": lambda n: 1
         },
@@ -510,6 +512,17 @@ SHAPE = Task(
         },
         "And the loads? For your tile they take longest: do you count them, and how many slots is one, if "
         "`loads` begin in a slot?": {"loads": math.inf},
+        "No tile has a share of 0: where none reaches the peak, take the one that comes nearest.": (
+            lambda got, *core: got[2] == 0
+        ),
+        "On average over many steps the loads need not take a whole number of slots: do not round.": (
+            lambda got, registers, in_flight, loads: (
+                math.isclose(
+                    1 / got[2], max(1, max(in_flight, math.ceil(sum(got[:2]) / loads)) / math.prod(got[:2]))
+                )
+                and math.ceil(sum(got[:2]) / loads) > max(in_flight, math.prod(got[:2]), sum(got[:2]) / loads)
+            )
+        ),
         "A step takes as long as the longest of the three, not as all of them together.": (
             lambda got, registers, in_flight, loads: math.isclose(
                 got[2], 1 / (1 + (in_flight + sum(got[:2]) / loads) / math.prod(got[:2]))

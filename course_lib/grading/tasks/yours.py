@@ -219,7 +219,9 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((1000, 1.0, 8.0, 8.5), "seven products take 7 of the 8.5 s, eight would take 8")
     times = {"little": 0.25, "about an eighth of the": 1, "much": 2.5, "no": 0, "less than no": -0.25}
     times["hardly any"] = 1e-4  # but more than none: of a microsecond, 0.1 ns
-    rows = every_pair(rng, sums=tuple(times), saved=tuple(times), unit=(2**-30, 2**-10, 1.0))
+    saves = tuple(times)
+    times["very much"] = 50  # several times the classical product: it pays all the same, further on
+    rows = every_pair(rng, sums=tuple(times), saved=saves, unit=(2**-30, 2**-10, 1.0))
     for sums, saved, unit in sorted(
         (tuple(row.values()) for row in rows), key=lambda row: row[0] != "little"
     ):
@@ -244,11 +246,19 @@ PAYS_FROM = _task(
             lambda got, n, half, whole, level: got[1] == math.inf and 0 < whole - 7 * half < half / 1000
         ),
         "7/8 only if half the size runs as fast: that was measured.": "eighth",
-        "One level needs seven products of half the size; you count eight.": "eight",
+        # Only where sums are left: that they take 0 has other causes.
+        "One level needs seven products of half the size; you count eight.": (
+            lambda n, half, whole, level: (
+                pays_from(n, half, whole, level, "eight") if level > 8 * half else None
+            )
+        ),
+        "Also where the products save nothing, the sums take their time.": (
+            lambda got, *times: same(got, (0, math.inf)) and pays_from(*times)[1] == math.inf
+        ),
         "If the products save nothing, no N is large enough: inf.": (
             lambda got, *times: pays_from(*times)[1] == math.inf != got[1]
         ),
-        "Do not take the sums off what the products save: slower at n, one level may pay further on.": "gain",
+        "The sums take nothing off what products save: slower at n, one level may pay further on.": "gain",
         "A time below 0 is noise: count it as 0.": lambda got, *times: got[0] < 0,
         "An eighth is saved only if half the size runs as fast: that was measured.": (
             lambda got, n, half, whole, level: any(
@@ -350,7 +360,10 @@ LEAST_EXPLAINED = _task(
     {
         "How much of the peak do the loads of each rung leave?": "peak",
         "Few loads do not lift a bound above the peak.": (
-            lambda got, *given: _names(got, *least_explained(*given, slip="loads"))
+            lambda got, *given: (
+                _names(got, *least_explained(*given, slip="loads"))
+                and not _names(got, *least_explained(*given))
+            )
         ),
         "In the time of an FMA `loads` loads can begin, not one.": {"loads": 1.0},
         "That rung has the largest share of its bound; asked is the smallest.": "best",
