@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.compare import close, close_product, exact, same
 from course_lib.grading.inputs import Choice, between, every_pair
 from course_lib.grading.language import LOOPS, Language
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
@@ -366,6 +366,12 @@ def _best(gain: Callable[[Sequence[float], Sequence[float]], float]) -> Callable
     return best
 
 
+def _slip(gain: Callable[[Sequence[float], Sequence[float]], float]) -> Callable:
+    """Return a lookalike with another gain; a name alone, of two that are nearly alike, tells no cause."""
+    best = _best(gain)
+    return lambda *kernel: None if same(best(*kernel)[1], best_change(*kernel)[1]) else best(*kernel)
+
+
 def _limit_stays(old: Sequence[float], new: Sequence[float]) -> float:
     work, rate = (1, 3) if old[1] / old[3] > old[0] / old[2] else (0, 2)
     return old[work] / old[rate] / (new[work] / new[rate])
@@ -383,6 +389,8 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         ((1000.0, 1.0, 100.0, 20.0), ("strassen", 7 / 8, 1.5, 1.0, 1.0), "a change that spares operations"),
     ):
         yield Case((*kernel, [other, memory, blocks]), what)
+    nothing, more = ("clock", 1.0, 1.0, 1.0, 1.0), ("strassen", 7 / 8, 1.5, 1.0, 1.0)
+    yield Case((7.0, 1.0, 100.0, 10.0, [nothing, more]), "the best one changes nothing")
     choices = {"times": (0.5, 0.9, 1.0, 1.1, 2.0), "many": (1, 2, 3, 7), "place": (0.0, 0.5, 1.0)}
     # of the work: milliseconds to a few seconds, or years; how much longer the second best takes at least
     choices |= {"work": (1.0, 2.0**50), "behind": (0.01, 1e-6)}
@@ -402,9 +410,10 @@ def _proposed(
     kernel = work * flop, work * moved, peak, gbps
     names = rng.permutation(["blocks", "clock", "float32", "fused", "memory", "order", "strassen"])
     changes: list[Change] = []
-    low, high = GAINS[best]
+    much = best == "helps" and work > 1  # no roof is too high
+    low, high, power = (5, 999, 4) if much else (*GAINS[best], 1)
     while len(changes) < many:
-        factors = np.where(rng.random(4) < 0.5, 1.0, rng.uniform(0.5, 2.0, 4).round(2)).tolist()
+        factors = np.where(rng.random(4) < 0.5, 1.0, (rng.uniform(0.5, 2.0, 4) ** power).round(2)).tolist()
         if len(changes) == 1 and behind < 0.01:  # nearly the same
             factors = [*np.multiply(changes[0][1:3], 1 + behind).tolist(), *changes[0][3:]]
         change = str(names[len(changes)]), *factors
@@ -426,17 +435,20 @@ CHANGE = Task(
     comparison=close(rtol=1e-9, parts=("name", "speed-up")),
     rules=(Language(("math", "numpy")),),
     lookalikes={
+        "The best change may be slower than none: then the speed-up is below 1.": (
+            lambda got, *kernel: got[1] == 1 > best_change(*kernel)[1]
+        ),
         "You add the two times. Computing and moving go on at once: the longer one counts.": (
-            _best(lambda old, new: (old[0] / old[2] + old[1] / old[3]) / (new[0] / new[2] + new[1] / new[3]))
+            _slip(lambda old, new: (old[0] / old[2] + old[1] / old[3]) / (new[0] / new[2] + new[1] / new[3]))
         ),
         "What limits at first need not limit afterwards: behind the ridge the other roof is the lower one.": (
-            _best(_limit_stays)
+            _slip(_limit_stays)
         ),
         "You compare GFLOP/s: what spares operations lowers these, too. Compare how long the kernel takes.": (
-            _best(lambda old, new: new[0] / _longer(*new) / (old[0] / _longer(*old)))
+            _slip(lambda old, new: new[0] / _longer(*new) / (old[0] / _longer(*old)))
         ),
         "That is the largest factor. How much of it does the kernel feel?": (
-            _best(lambda old, new: max(old[0] / new[0], old[1] / new[1], new[2] / old[2], new[3] / old[3]))
+            _slip(lambda old, new: max(old[0] / new[0], old[1] / new[1], new[2] / old[2], new[3] / old[3]))
         ),
         "That is the new time over the old one; a speed-up is the old one over the new.": (
             lambda *kernel: (best_change(*kernel)[0], 1 / best_change(*kernel)[1])
