@@ -145,8 +145,9 @@ SHARDS = Task(
         "Sender and receiver are exchanged: who has a band of rows of C sends from it.": _slipped(
             "backwards"
         ),
-        "The bands of columns follow from N, not from M: they are the rows of the transpose.": _slipped(
-            "one cut"
+        "The bands of columns follow from N, not from M: they are the rows of the transpose.": (
+            # With fewer rows or columns than ranks others look so: who leaves out the ranks that have none.
+            lambda got, *args: min(args[:2]) >= args[2] and _slipped("one cut")(got, *args)
         ),
         "Of the bands the longer ones come first; yours do not.": _slipped("longer last"),
     },
@@ -413,7 +414,7 @@ INTERVAL = Task(
         ),
         "The tiles are right. Each failure costs the restart, too.": {"restart_s": 0.0},
         "The first number is seconds, but tiles are needed.": (
-            lambda got, tile_s, *rest: math.isclose(got[0], tile_s * interval(tile_s, *rest)[0])
+            lambda got, tile_s, *at: tile_s != 1 and math.isclose(got[0], tile_s * interval(tile_s, *at)[0])
         ),
     },
     hints=(
@@ -525,7 +526,10 @@ ABFT = Task(
     lookalikes={
         "More than one number has changed: all but the wrong one stay as they were, sums that rounding makes "
         "differ, too.": lambda got, F: len(_changed(got, F)) > 1,
-        "A checksum can be wrong, too: it is in a row and in a column like all others.": "inner",
+        "A checksum can be wrong, too: it is in a row and in a column like all others.": (
+            # Among large numbers a right one may have been taken for the wrong one.
+            lambda got, F: np.nanmedian(np.abs(F)) < 1e3 and not _changed(got, repaired(F, "inner"))
+        ),
         "Yours is F as it was. But in one row and one column the sums differ by more than 10⁻⁶, or by NaN, "
         "which is not more than anything.": lambda got, F: not _changed(got, F),
         "That number was right; the wrong one is elsewhere, or there is none.": (
@@ -588,9 +592,12 @@ class EndsFirst:
         if found is None or found.form:
             return found
         rows, *ranks = args
-        if any(n < 0 or n != int(n) for n in got) or sum(got) != rows:
-            said = f"Your shares are {sum(got):g} rows together; {rows} are needed, and whole ones."
+        strange = next((rank for rank, n in enumerate(got) if n < 0 or n != int(n)), None)
+        if strange is not None:
+            said = f"A share is a whole number of rows, 0 at least: rank {strange} has {got[strange]:g}."
             return Mismatch((said,))
+        if sum(got) != rows:
+            return Mismatch((f"Your shares are {sum(got):g} rows together; {rows} are needed.",))
         mine, best = last_end(got, *ranks), last_end(want, *ranks)
         late = max(range(len(got)), key=lambda rank: last_end(*([each[rank]] for each in (got, *ranks))))
         said = f"Rank {late} ends last with {_count(int(got[late]), 'row')}, after {mine:.6g} s"
@@ -633,6 +640,7 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((9, [2.0, 2.0], [3.0, 0.0]), "9 rows: of two equal ranks one begins late")
     late = "10 rows: without the last one the second begins too late, too"
     yield Case((10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0]), late)
+    yield Case((12, [2.0, 3.0, 1.0], [0.0, 0.0, 60.0]), "12 rows: the third begins when all is long done")
     each = int(rng.integers(1, 9))  # and half a row
     parts = f"{2 * each + 1} rows: if rows could be cut, the fast one would begin too late"
     yield Case((2 * each + 1, [1.0, 50.0, 1.0], [0.0, each + 0.6, 0.0]), parts)
@@ -776,6 +784,8 @@ def _rings(rng: np.random.Generator) -> Iterator[Case]:
     for ranks in (2, 4, 3, 5, *map(int, rng.integers((6, 8, 10), (8, 10, 17)))):
         dtype = next(dtypes)
         arrays = [(1e4 * rng.normal(size=int(rng.integers(1, 9)))).astype(dtype) for _ in range(ranks)]
+        for mine in arrays if dtype == "int64" else ():  # with more digits than float64 has
+            mine += rng.integers(2**61, 2**62, mine.size)
         yield Case((arrays,), f"a ring of {ranks} ranks, arrays of {dtype}")
 
 
@@ -793,10 +803,15 @@ DEADLOCK = Task(
     rules=(HALF_WIRE,),
     collective=True,
     lookalikes={
-        "Left and right are exchanged.": (
+        "Left and right are exchanged, or first and last.": (  # the same on a ring of two
             lambda got, given: all(
                 mine[1] == given[rank - 1][-1] and mine[0] == given[(rank + 1) % len(given)][0]
                 for rank, mine in enumerate(got[0])
+            )
+        ),
+        "The numbers have lost digits: of which dtype is what you send?": (
+            lambda got, given: (
+                given[0].dtype == "int64" and 0 < abs(int(got[0][0][0][0]) - int(given[-1][-1])) < 1e12
             )
         ),
     },

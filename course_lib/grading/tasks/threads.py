@@ -173,7 +173,8 @@ def repaired(tiles: int, following: list[int], done: list[int]) -> int:
 
 def _alone_of_race(rng: np.random.Generator) -> Iterator[Case]:
     """Yield what a single thread finds: nothing done yet, some done, all done, no tiles at all."""
-    for tiles, first in ((1, 0), (int(rng.integers(4, 30)), 0), (9, int(rng.integers(1, 8))), (5, 5), (0, 0)):
+    some, many = int(rng.integers(4, 30)), int(rng.choice((67, 131, 197)))  # no piece divides these
+    for tiles, first in ((1, 0), (some, 0), (9, int(rng.integers(1, 8))), (5, 5), (0, 0), (many, 0)):
         args = (tiles, [first], [1] * first + [0] * (tiles - first))
         yield Case(args, f"one thread alone, tile {first} of {tiles} is the next", must_not_change=False)
 
@@ -349,6 +350,7 @@ def _bank(
 BANK = [10, 20, 30, 40]
 TOTAL_SCENARIOS = (
     _bank("nobody else", BANK),
+    _bank("one account, and somebody who pays in", [10], paid=(0, 7)),
     *(
         _bank(f"a transfer from account {giver} to account {taker}", BANK, (giver, taker, 5))
         for giver, taker in permutations(range(len(BANK)), 2)
@@ -381,14 +383,14 @@ def _restless(balance: list[int], one: int, other: int, amount: int, known: str)
 
 
 def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
-    """Yield more accounts, and who pays into any two of five, or into the first and the last of seven.
+    """Yield more accounts, and who pays into any two of five, or into the first and the last of nine.
 
     The word that ends it is another for each text, so none can be written that says it itself.
     """
-    for one, other in (*permutations(range(5), 2), (0, 6), (6, 0)):
-        balance = rng.choices(range(20, 90), k=7 if 6 in (one, other) else 5)
+    for one, other in (*permutations(range(5), 2), (0, 8), (8, 0)):
+        balance = rng.choices(range(20, 90), k=max(5, one + 1, other + 1))
         balance[one] *= rng.randrange(2)  # nothing is there yet
-        yield _restless(balance, one, other, rng.randrange(1, 20), f"{rng.getrandbits(64):x}")
+        yield _restless(balance, one, other, rng.randrange(1, 20), f"total known, {rng.getrandbits(64):x}")
 
 
 TOTAL = Task(
@@ -420,8 +422,8 @@ def borrow(busy: list[int], uses: list[int]) -> int:
 
 
 def _one_free(rng: np.random.Generator) -> Iterator[Case]:
-    for buffers in (1, 2, 2, 3, 5, 8):
-        free = int(rng.integers(0, buffers))
+    for buffers in (1, 2, 2, 3, 5, 8, 40):
+        free = int(rng.integers(0, buffers)) if buffers < 9 else buffers - 1  # the last of many
         busy = [int(place != free) for place in range(buffers)]
         uses = [int(n) for n in rng.integers(0, 9, buffers)]
         label = f"{buffers} buffer{'s' * (buffers > 1)}, only number {free} is free"
@@ -531,17 +533,19 @@ def invalidations(
     own: bool = False,
     keeps: bool = False,
     writes: bool = False,
+    misses: bool = False,
 ) -> int:
     """Return how many copies of lines the cores lose to other cores' writes (MESI, caches without limit).
 
     Slips are given by keyword: what a write `counts` of those who lose the line, whether the writer's `own`
     copy is one of them, and whether a core that lost a line `keeps` it all the same.
-    With `writes` who writes to a line has no copy of it.
+    With `writes` who writes to a line has no copy of it; with `misses` who has it takes it from nobody.
     """
     holders: dict[int, set[int]] = {}
     lost = 0
     for core, address, write in events:
         have = holders.get(address // line_bytes, set())
+        write = write and not (misses and core in have)
         lost += counts(have if own else have - {core}) if write else 0
         holders[address // line_bytes] = have | {core} if keeps or not write else set() if writes else {core}
     return lost
@@ -559,11 +563,13 @@ def _traffic(
 
 
 def _traces(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case(([(0, 0, 0), (1, 0, 0), (2, 8, 0), (3, 0, 1)], 64), "three cores read, a fourth writes")
+    reads = [(core, 8 * (core > 2), 0) for core in range(5)]  # three of one word: each slip has its number
+    yield Case(([*reads, (5, 0, 1)], 64), "five cores read, a sixth writes")
     yield Case(([(0, 0, 1), (0, 0, 1), (1, 64, 1), (1, 64, 1)], 64), "two cores, a line each")
     yield Case(([(0, 0, 0), (1, 8, 0), (0, 0, 0), (1, 8, 0)], 64), "nobody writes")
     yield Case(([], 64), "nothing happens")
-    yield Case(([(0, 0, 0), (1, 8, 0), (0, 0, 1)], 64), "two cores read, one of them writes")
+    for at, word in ((0, "the same word"), (8, "two words of a line")):
+        yield Case(([(0, 0, 0), (1, at, 0), (0, 0, 1)], 64), f"two cores read {word}, one of them writes")
     yield Case(([(0, 0, 1), (1, 0, 1), (0, 0, 1)], 64), "two cores write to the same word in turn")
     for stride in (8, 64):
         yield Case((_counting(2, 3, stride), 64), f"two counters {stride} bytes apart, three increments each")
@@ -605,6 +611,7 @@ INVALIDATIONS = Task(
         ),
         "You count the writes that hit others. One write may take the line from several cores: count "
         "those.": {"counts": bool},
+        "Who writes takes the line from the others even if it has a copy itself.": {"misses": True},
         "A core that has lost its copy cannot lose it again before it fetches it anew.": {"keeps": True},
     },
     hints=(
@@ -841,7 +848,7 @@ def _families(rng: np.random.Generator) -> Iterator[Case]:
         ([], "no children"),
     ):
         yield Case((children, 10, 5), f"{what}; limit 10, grace 5")
-    few, many = (int(n) for n in rng.integers((3, 13), (12, 40)))
+    few, many = (int(n) for n in rng.integers((3, 61), (12, 400)))
     for limit, grace in ((many, few), (few, many), (few, few), (0, few)):
         end = limit + grace
         works = (int(rng.integers(1, limit)) if limit else 0, limit, limit + 1, end - 1, end, end + 1, inf)
