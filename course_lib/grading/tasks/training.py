@@ -116,6 +116,12 @@ AVERAGE = Task(
         "A rank without examples has NaN for a gradient, and 0 times NaN is NaN.": (
             lambda got, gradients, examples: 0 in examples and np.isnan(got[0]).all()
         ),
+        "You divide by so many examples as if each rank without any had one.": (
+            lambda got, *args: (
+                (zeros := args[1].count(0)) * 1000 > (total := sum(args[1]))
+                and np.allclose(np.multiply(got[0], 1 + zeros / total), played(average)(*args)[0])
+            )
+        ),
     },
     hints=(
         "A rank's gradient is the mean over its own examples. What is the sum over them? And what do all "
@@ -341,7 +347,7 @@ def _logs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((_round((1, 2)) * 3 + alone,), "worker 1 is very stale once, worker 2 a little each time")
     often = ([(4, "fetch")] * 2 + _round((6, 5, 4))) * 2 + [(4, "fetch"), *_round((5,)), *_round((4,))]
     yield Case((often,), "worker 4 fetches two or three times for each update")
-    near = (_round((3, 4)) + _round((4, 3))) * 50 + _round((3, 4))
+    near = _round((3, 4)) + _round((4, 3)) + _round((3,)) * 46 + _round((4,)) * 45  # 1/48 and 1/47
     yield Case((near,), "two workers that are nearly equally stale")
     rows = every_pair(
         rng,
@@ -442,6 +448,7 @@ def feedback(gradients: Array, k: int, slip: str = "") -> tuple[Array, Array]:
 def _steps(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((rng.normal(size=(1, 5)), 2), "2 of 5 numbers, one step")
     yield Case((rng.normal(size=(3, 4)), 1), "1 of 4 numbers, 3 steps")
+    yield Case((np.array([[1, -1 - 1e-12], [0, 1 - 1e-12]]), 1), "1 of 2 numbers that differ by 1e-12")
     what = (
         "",
         "all below 0",
@@ -487,6 +494,9 @@ FEEDBACK = Task(
                 same(got[0], feedback(*args, "forgets")[0]) and not same(got[0], feedback(*args)[0])
             )
         ),
+        "More entries than k are sent in a step.": lambda got, _, k: (
+            np.count_nonzero(got[0], axis=1).max() > k
+        ),
         "The largest in size are to be sent, not those that are the most above zero.": "signed",
         "Choose by gradient + owed: what is owed for long is to be sent one day.": "chosen",
         "You add what was sent once more; what was not sent is owed.": "sent",
@@ -510,8 +520,7 @@ def fits(parameters: int, activations: int, memory: int, most: int, slip: str = 
     for ranks in range(1, most + 1):
         for stage in (3, 2, 1, 0) if slip == "highest" else (0, 1, 2, 3):
             kept = zero.kept(parameters, ranks, stage, mixed=slip != "float32").total
-            shared = activations / ranks if slip == "shared" and stage else activations
-            needed = kept + shared * (slip != "no activations")
+            needed = kept + activations
             if needed < memory or (needed == memory and slip != "less"):
                 return ranks, stage
     return 0, 0
@@ -525,6 +534,7 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
         (7 * giga + giga // 2, 10 * giga, 80 * giga, 64, "7.5 billion parameters on 80 GB"),
         (10**6, 81 * giga, 80 * giga, 1000, "activations alone are too much"),
         (1000 * giga, 66 * giga, 80 * giga, 4096, "10¹² parameters, and large activations, on 80 GB"),
+        (10**13, 0, 8 * 10**13 - 1, 2, "two GPUs of 80 TB less a byte"),  # nearly is not enough
         (1001, 0, 5339, 3, "1001 parameters on three GPUs: what is shared has thirds of a byte"),
     ):
         yield Case((parameters, activations, memory, most), what)
@@ -562,9 +572,14 @@ MEMORY = Task(
         "Of the stages that fit on so many ranks the lowest is wanted: it sends the least.": "highest",
         # Not before: stage 3 may come from float32, or from a stage 2 that does not share gradients
         "In mixed precision a parameter has 2 bytes, its gradient 2, its states 12.": "float32",
-        "Activations are each rank's own, whatever the stage.": "shared",
-        "Activations need their place, too, on every rank.": "no activations",
         "One parameter needs 16 bytes, and no activations: does it fit into a GPU of 16 bytes?": "less",
+        "It does not fit so: add up all that a rank keeps. Activations are its own, whatever the stage.": (
+            lambda got, *model: (
+                got[0] >= 1
+                and got[1] in range(4)
+                and zero.kept(model[0], *got, mixed=True).total + model[1] > model[2]
+            )
+        ),
         "Fewer ranks are enough: their number is to be the smallest first, then the stage.": (
             lambda got, *model: 0 < fits(*model)[0] < got[0]
         ),
@@ -684,7 +699,7 @@ def mesh(
             if only and tuple(only) != (data, tensor, stages):
                 continue
             part = model_gb / (tensor * stages)
-            if (part > memory_gb and slip != "no memory") or (part == memory_gb and slip == "less"):
+            if part > memory_gb or (part == memory_gb and slip == "less"):
                 continue
             turn = compute_s / (tensor * stages) + layers / stages * layer_s * (tensor - 1) / tensor
             turns = batch // data + (0 if slip == "no bubble" else stages - 1)
@@ -706,6 +721,7 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
         ((2, 2, 4, 8, 4.0, 80.0, 1.0, 0.03125, 1.25), "tensor and pipeline are equally short"),
         ((4, 2, 4, 4, 4.0, 80.0, 1.0, 0.109375, 0.3125), "four stages, or two copies in two: equally short"),
         ((6, 2, 9, 12, 3.0, 80.0, 2.0, 0.002, 0.01), "a fast network"),
+        ((8, 2, 12, 64, 40.00000001, 20.0, 30.0, 0.01, 0.02), "a half is a little too large"),
         ((126, 1, 126, 3, 810.0, 6.5, 30.0, 0.01, 0.02), "each has one of 126 layers"),
     ):
         yield Case(args, f"{args[0]} GPUs: {what}")
@@ -750,8 +766,10 @@ MESH = Task(
         "Six GPUs in islands of four: three of an island may share a layer, and one is left for others.": (
             "divides"
         ),
-        "A part of 25 GB, and a GPU of 25 GB: does it fit?": "less",
-        "That mesh does not fit: a rank has model_gb / (tensor * pipeline).": "no memory",
+        "A part may be just as large as memory_gb: does it fit?": "less",
+        "That mesh does not fit: a rank has model_gb / (tensor * pipeline).": (
+            lambda got, *args: args[4] > args[5] * got[1] * got[2] > 0
+        ),
         "The pipeline has to fill and to empty: p − 1 turns more than micro-batches.": "no bubble",
         "A rank has gradients of its own part of the model: model_gb / (tensor * pipeline).": "whole",
         "It cannot be arranged so: p has to divide the layers, and d the examples.": (

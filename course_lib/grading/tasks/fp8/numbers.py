@@ -197,8 +197,9 @@ ENCODE = Task(
         "NaN becomes 127, whatever its sign.": lambda got, x: math.isnan(x),
         "The sign is missing: its bit has the value 128.": lambda got, x: got == encode(x) ^ 128,
         "Below 2^-6 the steps stay as wide as just above it, 2^-9, down to 0: which one is nearest?": (
-            lambda got, x: abs(x) < 2.0**-6
+            lambda got, x: 0 < abs(x) < 2.0**-6
         ),
+        "Zero is a number of e4m3, too, all of whose bits but the sign are 0.": lambda got, x: x == 0,
         "That is the next code toward zero: rounded off, not to the nearest.": (
             lambda got, x: got == encode(x) - 1
         ),
@@ -338,8 +339,12 @@ QUANTISE = Task(
         "1e-4 is added: it is the least that amax counts as.": _scales(
             lambda x, scales: scales + np.float32(SMALLEST_AMAX / LARGEST)
         ),
-        "240 is the end of an IEEE format of this width; e4m3 goes on to 448, and not to 480, which is "
-        "NaN.": _scales(lambda x, scales: scales * (448 / 240), lambda x, scales: scales * (448 / 480)),
+        "240 is the end of an IEEE format of this width; e4m3 goes on to 448.": _scales(
+            lambda x, scales: scales * (448 / 240)
+        ),
+        "e4m3 ends at 448: the code that would be 480 is NaN.": _scales(
+            lambda x, scales: scales * (448 / 480)
+        ),
         "A block of zeros (or of very small numbers) has the scale 1e-4 / 448: the largest absolute value "
         "counts as 1e-4 at least.": lambda got, x: _small_blocks_differ(got[1], quantise(x)[1]),
         "The scales are right, but the numbers are multiplied with them: divide.": (
