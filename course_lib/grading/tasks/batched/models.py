@@ -234,7 +234,8 @@ def _gain(row: Timed, gflops: float, gbytes: float) -> float:
     return self_us - max(flops / gflops, moved / gbytes) / 1000
 
 
-_NAMES = ("addmm", "bmm", "mkldnn_convolution", "copy_", "silu", "native_layer_norm", "add", "_softmax")
+_NAMES = ("addmm", "bmm", "mkldnn_convolution", "copy_", "silu", "native_layer_norm", "add", "_softmax", "mm")
+_NAMES = tuple(f"aten::{name}" for name in _NAMES)  # as PyTorch gives them
 
 
 def _profiles(rng: np.random.Generator) -> Iterator[Case]:
@@ -269,7 +270,7 @@ def _among_others(rng: np.random.Generator, row: dict) -> Case:
     others += [(10, 0.99 * us, row["second"])] if row["second"] else []
     others += [(10, gain / 2, 0.5 - 0.1 / row["above"])] if "above" in row["decoys"] else []
     others += [(900, 0.4 * gain, 0.2)] if "called" in row["decoys"] else []
-    names = [str(name) for name in rng.permutation((*_NAMES, "mm"))]
+    names = [str(name) for name in rng.permutation(_NAMES)]
     rows = [
         _timed(rng, names.pop(), calls, own, own - part * gain, rng.choice(("compute", "memory")), *peaks)
         for calls, own, part in others
@@ -350,10 +351,9 @@ PROFILE = Task(
     comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That one has the largest total time, but most of it belongs to the ops it calls: only the self time "
-        "is its own, and less can be gained there.": _chosen(
-            lambda row, *peaks: row[3] * (row[3] > 2 * row[2])
-        ),
+        "Most of that one's total time belongs to the ops it calls, and of its own there is less to gain. "
+        "What counts is all that can be gained of the self time: no total, no ratio, not a single "
+        "call.": _chosen(lambda row, *peaks: row[3] * (row[3] > 2 * row[2])),
         "That one takes the most time, but its roofline leaves little to gain: ask for self time minus "
         "the least possible time.": _chosen(lambda row, *peaks: row[2]),
         "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
@@ -530,14 +530,19 @@ SLOW = Task(
     reference=suspect,
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That op was not there before, so it cannot have become slower. Was none found? On a faster "
-        "machine every ratio may be below 1.": (
+        "That is the name of no op. Was none found? On a faster machine every ratio may be below 1.": (
+            lambda got, before, after: got not in {row[0] for row in before + after}
+        ),
+        "That op was not there before, so it cannot have become slower.": (
             lambda got, before, after: got not in {row[0] for row in before}
         ),
         "That op's self time has grown by the largest factor, but what one call of it took has not: divide "
         "by the calls.": _most(lambda was, now: now[2] / was[2]),
-        "You compare total times: a total holds the time of the ops that it calls. Compare the "
-        "self times.": _most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
+        "Of that op the total time of a call has grown most, but a total holds the time of the ops that it "
+        "calls. Compare the self times.": lambda got, before, after: (
+            any(name == got and total > 1.01 * own for name, _, own, total in after)
+            and _most(lambda was, now: now[3] / now[1] / (was[3] / was[1]))(got, before, after)
+        ),
         "That op has grown least: the largest factor is asked for.": _most(
             lambda was, now: was[2] / was[1] / (now[2] / now[1])
         ),
@@ -688,6 +693,8 @@ def _is(good: Callable[..., bool], by: Callable[..., float] = _largest) -> Calla
     return lambda got, *args: got[0] == _batch(*args, good, by) != largest_batch(*args)[0]
 
 
+_met_exactly = _is(lambda n, s, rate, target: (n - 1) / rate + s < target and n / s > rate)
+
 BATCH = Task(
     id="07.batch",
     title="As large as patience allows",
@@ -714,17 +721,25 @@ BATCH = Task(
             )
         ),
         "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
-        "batch / rate).": _is(lambda n, s, rate, target: (n - 1) / rate + s < target and n / s > rate),
+        "batch / rate).": lambda got, measured, rate, target: (
+            target < 1 and _met_exactly(got, measured, rate, target)  # of long times others may be at fault
+        ),
+        "You found none that will do. Less than one utterance may arrive in a second, and a batch may take "
+        "longer than that.": lambda got, measured, rate, target: (
+            got[0] == 0 < largest_batch(measured, rate, target)[0] and rate < 1
+        ),
         "A larger batch will do, one that was measured later: the rows come in any order, so look at all of "
         "them before you stop.": (
-            lambda got, measured, rate, target: got[0] == _before_the_first_bad(measured, rate, target)
+            lambda got, *args: 0 < got[0] == _before_the_first_bad(*args) < largest_batch(*args)[0]
         ),
         "A larger batch will do. Does the first utterance wait for too many? The others are one less "
         "than the batch. Or was a measurement not looked at?": _is(
             lambda n, s, rate, target: n / rate + s <= target and n / s >= rate
         ),
-        "That is the smallest batch that will do; the largest is asked for, and measurements come in any "
-        "order.": _is(_good, lambda n, s: -n),
+        "That batch will do, but so does a larger one: the largest is asked for, and measurements come in "
+        "any order.": lambda got, measured, *limits: any(
+            n == got[0] < largest_batch(measured, *limits)[0] and _good(n, s, *limits) for n, s in measured
+        ),
         "The batch is right. The throughput is batch / seconds of computing: what the server could do, "
         "whatever arrives.": lambda got, *args: got[0] == largest_batch(*args)[0] > 0,
     },

@@ -66,7 +66,7 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(
         rng,
         lowest=(0, 31, 32, between(1, 16), between(16, 500)),  # 32 begins a sector, 31 is the last of one
-        stride=(0, 1, -1, 2, 3, between(4, 9), between(-8, -1), 9, between(9, 33), between(-40, -8), 1000),
+        stride=(0, 1, -1, 2, 3, between(4, 9), between(-8, -1), 9, between(9, 33), between(-40, -8), 4096),
         size=(1, 2, 4, 8, 16),
     )
     for row in sorted(rows, key=lambda row: (row["stride"] < 0, abs(row["stride"]))):
@@ -139,7 +139,7 @@ def add_row(alpha: float, A: np.ndarray, b: np.ndarray, C: np.ndarray) -> np.nda
 
 def _matrices(rng: np.random.Generator) -> Iterator[Case]:
     M, N = (1, between(2, 8), 8, between(9, 40)), (1, between(2, 32), 32, between(33, 100))
-    yield from _sums(rng, (40, 40), (37, 53), M=M, N=N)
+    yield from _sums(rng, (40, 40), (43, 101), M=M, N=N)
 
 
 def _sums(rng: np.random.Generator, *plain: tuple[int, ...], **sides: tuple) -> Iterator[Case]:
@@ -152,7 +152,8 @@ def _sums(rng: np.random.Generator, *plain: tuple[int, ...], **sides: tuple) -> 
             there = rng.random(operand.shape) < 0.5
             operand[there] = rng.choice(ODD[odd], there.sum())
         said = f", alpha = {alpha:g}" * (alpha <= 1) + f", about half of each operand {odd}" * bool(odd)
-        yield Case((alpha, *operands, unwritten(*shape)), f"{' x '.join(map(str, shape))} numbers{said}")
+        many = " x ".join(map(str, shape)) + " number" + "s" * (shape != [1])
+        yield Case((alpha, *operands, unwritten(*shape)), f"{many}{said}")
 
 
 #: A warp of a block (32, 8) is 32 neighbours along x. Three arrays, each read or written in such pieces. (Who
@@ -357,7 +358,7 @@ def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _pixels(rng: np.random.Generator) -> Iterator[Case]:
-    n = (64, 1, between(2, 33), 33, between(65, 128), between(128, 300))
+    n = (64, 1, between(2, 33), 33, between(65, 128), between(257, 300))
     rows = every_pair(rng, n=n, channel=range(CHANNELS), zero=("", "w", "X"))
     for row in sorted(rows, key=lambda row: (row["zero"], row["n"] != 64, row["n"])):
         n, channel, zero = row.values()
