@@ -13,6 +13,7 @@ import random
 import re
 import signal
 import statistics
+import sys
 import threading
 import traceback
 import warnings
@@ -26,6 +27,7 @@ import numpy as np
 
 from course_lib.grading import sources
 from course_lib.grading.launch import MOST_ROWS, Places, Shape, counts_of, plain_counts
+from course_lib.grading.steps import Steps
 from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
@@ -64,7 +66,7 @@ class Outcome:
     """What one call gave: the value or the fault, the arguments afterwards, whose memory the value is.
 
     Of a launch in the tracer the value is its LaunchCounts; of a call on operands it is what the result says,
-    and `tape` what they wrote down.
+    `tape` what they wrote down, and `alike` whether it took the same steps with floats.
     """
 
     value: Any = None
@@ -73,6 +75,7 @@ class Outcome:
     owner: int | None = None  # place of the argument whose own memory was returned
     printed: int = 0  # lines
     tape: Tape = field(default_factory=Tape)
+    alike: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ class Runner(Protocol):
     def elsewhere(self, code: Code, place: int) -> Callable[[tuple], Outcome]:
         """Return `call` for other source text of this answer, with a process of its own for each place."""
 
-    def count(self, args: tuple) -> Outcome:
-        """Call the answer on operands that write down what is done with them."""
+    def count(self, args: tuple, beside_floats: bool) -> Outcome:
+        """Call the answer on operands that write down what is done with them; compare its steps if asked."""
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer side by side with the rule's baseline, on other numbers in every call."""
@@ -118,7 +121,7 @@ class Runner(Protocol):
 class InProcess:
     """Calls the answer, a function or the text of one, in this process: for the learner's own check.
 
-    A call of Python code that takes longer than `longest_s` on the wall's clock is stopped; None: never.
+    A call of Python code that takes longer than `longest_s` is stopped (see `time_limit`); None: never.
     `lines` gives for each line of the text its line in the learner's cell.
     """
 
@@ -128,6 +131,7 @@ class InProcess:
         self._answer = answer
         self._longest_s = longest_s
         self._lines = lines
+        self._steps: Steps | None = None
         if isinstance(answer, Code):
             self._file = sources.filed(answer.text, answer.entry)
         else:
@@ -159,7 +163,12 @@ class InProcess:
         return Outcome(value, None, args, owner, printed.lines)
 
     def _value(self, args: tuple) -> Any:
-        return self.function(*args)
+        before = sys.gettrace()
+        sys.settrace(self._steps or before)
+        try:
+            return self.function(*args)
+        finally:
+            sys.settrace(before)
 
     def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
         """Return `call` for the text."""
@@ -169,12 +178,18 @@ class InProcess:
         """Return `call` for the text: a notebook has no other place."""
         return self.guarded(code)
 
-    def count(self, args: tuple) -> Outcome:
+    def count(self, args: tuple, beside_floats: bool) -> Outcome:
         """Call the answer on operands that write down what is done with them, uncompiled."""
         tape, plain = Tape(), copy.copy(self)
         plain.function = uncompiled(self.function)
+        counting, with_floats = (Steps(plain.function.__code__.co_filename) for _ in range(2))
+        plain._steps = counting if beside_floats else None
         outcome = plain.call(taped(args, tape))
-        return Outcome(lines_of(outcome.value), outcome.fault, tape=tape)
+        if beside_floats:
+            plain._steps = with_floats
+            plain.call(args)
+        alike = counting.taken == with_floats.taken
+        return Outcome(lines_of(outcome.value), outcome.fault, tape=tape, alike=alike)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer through `measure.timing.compare`: one thread, interleaved, equal inputs."""
@@ -401,10 +416,11 @@ class TimeLimit(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float | None, of_cpu: bool = False) -> Iterator[None]:
+def time_limit(seconds: float | None) -> Iterator[None]:
     """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not.
 
-    They are seconds on the wall's clock, or of the CPU's time.
+    They are seconds of the CPU's time, so that a busy machine is not taken for an endless loop; who waits for
+    something has three times as many by the wall's clock.
     """
     if (
         seconds is None
@@ -415,18 +431,21 @@ def time_limit(seconds: float | None, of_cpu: bool = False) -> Iterator[None]:
         return
 
     def stop(number: int, frame: Any) -> None:
-        raise TimeLimit(f"it did not finish in {seconds:g} s: does a loop end?")
+        waits = number == signal.SIGALRM
+        asks = "does it wait for something?" if waits else "does a loop end?"
+        raise TimeLimit(f"it did not finish in {3 * seconds if waits else seconds:g} s: {asks}")
 
-    timer, alarm = (signal.ITIMER_PROF, signal.SIGPROF) if of_cpu else (signal.ITIMER_REAL, signal.SIGALRM)
-    handler = signal.signal(alarm, stop)
-    left, interval = signal.setitimer(timer, seconds)
+    limits = (signal.ITIMER_PROF, signal.SIGPROF, seconds), (signal.ITIMER_REAL, signal.SIGALRM, 3 * seconds)
+    before = [(timer, alarm, signal.signal(alarm, stop)) for timer, alarm, _ in limits]
+    left = [signal.setitimer(timer, limit) for timer, _, limit in limits]
     try:
         yield
     finally:
-        signal.setitimer(timer, 0)
-        signal.signal(alarm, handler if handler is not None else signal.SIG_DFL)
-        if left:
-            signal.setitimer(timer, left, interval)
+        for (timer, alarm, handler), (rest, interval) in zip(before, left, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(alarm, handler if handler is not None else signal.SIG_DFL)
+            if rest:
+                signal.setitimer(timer, rest, interval)
 
 
 def clone(value: Any) -> Any:
@@ -542,7 +561,7 @@ def _numba_message(lines: list[str]) -> str:
 
 
 def launch_in_tracer(
-    kernel: Callable, shape: Shape, args: tuple, longest_s: float | None, of_cpu: bool = False
+    kernel: Callable, shape: Shape, args: tuple, longest_s: float | None
 ) -> tuple[dict[str, Any] | None, Fault | None]:
     """Launch a kernel in the tracer; return what was counted as plain values, or the fault.
 
@@ -554,7 +573,7 @@ def launch_in_tracer(
     warm_up_tracer()
     with quiet():
         try:
-            with time_limit(longest_s, of_cpu):
+            with time_limit(longest_s):
                 traced = trace(kernel, shape.grid, shape.block, *args, progress=False)
         except KeyboardInterrupt:
             raise

@@ -15,6 +15,7 @@ from course_lib.grading.judge import judge
 from course_lib.grading.runner import InProcess, Outcome
 from course_lib.grading.sources import load
 from course_lib.grading.tape import PRIME, BadTape, Count, Tape, TapeLine, count, lines_of, replay, taped
+from course_lib.grading.task import Code
 
 WHOLE = st.integers(-(2**20), 2**20).map(float)
 
@@ -152,13 +153,13 @@ def test_what_is_no_straight_line_program_is_refused():
 class Forger(InProcess):
     """Ships a tape of its own making: the right number of multiplications, and the result as a constant."""
 
-    def count(self, args):
-        honest = super().count(args)
+    def count(self, args, beside_floats):
+        honest = super().count(args, beside_floats)
         forged = Tape([*honest.tape.codes], [*honest.tape.left], [*honest.tape.right], [])
         value = sum(a * b for a, b in zip(*args, strict=True))
         forged.constants = [*honest.tape.constants, value]
         line = TapeLine(forged.write(tape.CONSTANT, len(forged.constants) - 1))
-        return Outcome(line, tape=forged)
+        return Outcome(line, tape=forged, alike=honest.alike)
 
 
 def test_a_forged_tape_with_the_right_result_is_refused():
@@ -211,5 +212,38 @@ def test_digits_cannot_be_cut_off_a_number_that_holds_two():
     text += "    return [high, both - high]\n"
     a, b, c = 3.0, 5.0, 7.0 * 2.0**40
     assert load(text, "f")([a, b, c]) == [a * c, a * b]
-    counted = InProcess(load(text, "f")).count(([a, b, c],))
+    counted = InProcess(load(text, "f")).count(([a, b, c],), False)
     assert replay(counted.tape, counted.value, ([a, b, c],)) == [int(a * (b + c)), 0]
+
+
+SEVEN = """
+import numpy as np
+def strassen_level(A, B):
+{first}    m, k, n = (size // 2 for size in (*A.shape, B.shape[1]))
+    a, b, c, d = A[:m, :k], A[:m, k:], A[m:, :k], A[m:, k:]
+    e, f, g, h = B[:k, :n], B[:k, n:], B[k:, :n], B[k:, n:]
+    p, q, r, s = a @ (f - h), (a + b) @ h, (c + d) @ e, d @ (g - e)
+    t, u, v = (a + d) @ (e + h), (b - d) @ (g + h), (a - c) @ (e + f)
+    return np.block([[t + s - q + u, p + q], [r + s, p + t - r - v]])
+"""
+TELL_FLOATS = (
+    "A.dtype.kind == 'f'",
+    "A.dtype == np.float32 or A.dtype == np.float64",
+    "A.dtype in (np.float32, np.float64)",
+    "A.dtype == np.float32",
+    "str(A.dtype)[0] == 'f'",
+    "np.issubdtype(A.dtype, np.floating)",
+    "isinstance(A[0, 0], np.floating)",
+    "type(A[0, 0]) in (np.float32, np.float64)",
+    "A.itemsize == 4",
+    "'counts' not in str(A[0, 0])",
+)
+
+
+def test_who_can_tell_floats_from_numbers_that_count_does_the_same_with_both():
+    task = registry.task("03.level")
+    assert judge(task, InProcess(Code(SEVEN.format(first=""), task.entry)), SEVEN.format(first=""), 5).passed
+    for tells in TELL_FLOATS:
+        text = SEVEN.format(first=f"    if {tells}:\n        return A @ B\n")
+        report = judge(task, InProcess(Code(text, task.entry)), text, seed=5)
+        assert report.points == 0 and "takes other steps" in str(report), (tells, report)

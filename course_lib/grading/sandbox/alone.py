@@ -25,15 +25,18 @@ class _Ended:
         self._lock.release()
 
 
-def alone(function: Callable, calls: Iterator[tuple]) -> list:
+def alone(function: Callable, calls: Iterator[tuple], steps: Callable | None = None) -> list:
     """Return what the function gives for each of the arguments, which are asked for one by one.
 
+    `steps` is for `sys.settrace` of the calls' thread.
     Raises what the function raises. A StopIteration would only end the loop in C: it is missed by its result.
     """
     asked = []  # True for each call
 
     def noted(args: tuple) -> tuple:
         asked.append(True)
+        if steps:
+            sys.settrace(steps)
         return args
 
     results: list[Any] = []

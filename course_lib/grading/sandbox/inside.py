@@ -124,13 +124,14 @@ class _Answers:
             "printed": outcome.printed,
         }
 
-    def count(self, which: int, args: tuple) -> dict[str, Any]:
+    def count(self, which: int, args: tuple, beside_floats: bool) -> dict[str, Any]:
         """Call a function on operands and ship the tape."""
-        counted = self._run(which).count(args)
+        counted = self._run(which).count(args, beside_floats)
         tape = counted.tape
         columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
         tape_plain = {**columns, "constants": np.array(tape.constants)}
-        return {"tape": tape_plain, "result": counted.value, "fault": plain_fault(counted.fault)}
+        fault = plain_fault(counted.fault)
+        return {"tape": tape_plain, "result": counted.value, "fault": fault, "alike": counted.alike}
 
     def warm_up(self, files: dict) -> dict[str, Any]:
         """Make the tracer ready with these files of machine code, or ship those that it makes itself."""
@@ -141,7 +142,7 @@ class _Answers:
 
     def trace(self, which: int, shape: dict, args: tuple, seconds: float) -> dict[str, Any]:
         """Launch a kernel in the tracer; it has so many seconds of the CPU's time."""
-        counts, fault = launch_in_tracer(self.functions[which], Shape(**shape), args, seconds, of_cpu=True)
+        counts, fault = launch_in_tracer(self.functions[which], Shape(**shape), args, seconds)
         return {"counts": counts, "fault": plain_fault(fault), "args_after": args}
 
     def _run(self, which: int) -> InProcess:
@@ -183,7 +184,7 @@ class _Alone(InProcess):
     """Calls the answer with nothing of ours below it on the stack."""
 
     def _value(self, args: tuple) -> Any:
-        return alone(self.function, iter([args]))[0]
+        return alone(self.function, iter([args]), self._steps)[0]
 
 
 def plain(value: Any) -> bool:

@@ -79,12 +79,13 @@ class SandboxedRunner:
             self._others[place] = SandboxedRunner(code, self._sandbox, self._lines)
         return self._others[place].call
 
-    def count(self, args: tuple) -> Outcome:
+    def count(self, args: tuple, beside_floats: bool) -> Outcome:
         """Call the answer on operands and return what they wrote down."""
         try:
-            reply = self._ask({"do": "count", "which": 0, "args": args})
+            reply = self._ask({"do": "count", "which": 0, "args": args, "beside_floats": beside_floats})
             fault = self._fault(reply.get("fault"))
-            return Outcome(reply.get("result"), fault, tape=_tape(reply.get("tape")))
+            alike = reply.get("alike") is True
+            return Outcome(reply.get("result"), fault, tape=_tape(reply.get("tape")), alike=alike)
         except Stopped as problem:
             return Outcome(fault=self._stopped(problem))
 

@@ -234,6 +234,18 @@ def test_forged_replies_do_no_harm():
         assert outcome.fault is not None and runner.incidents, what
 
 
+def test_from_outside_it_is_seen_whether_counting_leads_another_way():
+    text = "def f(a):\n    if {}:\n        return a[0] + a[0]\n    return 2.0 * a[0]\n"
+    for asked, alike in (
+        ("a", True),
+        ("isinstance(a[0], float)", False),
+        ("not isinstance(a[0], float)", False),
+    ):
+        with SandboxedRunner(Code(text.format(asked), "f"), SAFE) as runner:
+            assert runner.count(([1.5],), True).alike == alike, asked
+            assert runner.call(([1.5],)).value == 3.0
+
+
 def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
     """What is private is not there, though Python and the course's code may lie beside it."""
     secret = tmp_path / "class"
