@@ -506,7 +506,7 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
         yield _case(rng, *rng.choice((7, 11, 13, 17, 19), 3, replace=False).tolist(), cutoff, form)
     for even in ((4, 8, 12), (16, 16, 16)):  # even down to the cutoff 1, so that all ways are one
         yield _case(rng, *even, 1)
-    yield from (_case(rng, *thin, 1) for thin in long_and_thin(260))
+    yield from (_case(rng, *thin, 1) for thin in long_and_thin(34))
     yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
     yield _case(rng, *rng.permutation((41, 43, 47)).tolist(), 12)  # even the most wasteful way saves products
 
