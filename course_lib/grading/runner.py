@@ -27,7 +27,7 @@ import numpy as np
 
 from course_lib.grading import sources
 from course_lib.grading.launch import MOST_ROWS, Places, Shape, counts_of, plain_counts
-from course_lib.grading.steps import Steps
+from course_lib.grading.steps import StepCounter
 from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
@@ -131,7 +131,7 @@ class InProcess:
         self._answer = answer
         self._longest_s = longest_s
         self._lines = lines
-        self._steps: Steps | None = None
+        self._steps: StepCounter | None = None
         if isinstance(answer, Code):
             self._file = sources.filed(answer.text, answer.entry)
         else:
@@ -182,7 +182,7 @@ class InProcess:
         """Call the answer on operands that write down what is done with them, uncompiled."""
         tape, plain = Tape(), copy.copy(self)
         plain.function = uncompiled(self.function)
-        counting, with_floats = (Steps(plain.function.__code__.co_filename) for _ in range(2))
+        counting, with_floats = (StepCounter(plain.function.__code__.co_filename) for _ in range(2))
         plain._steps = counting if beside_floats else None
         outcome = plain.call(taped(args, tape))
         if beside_floats:

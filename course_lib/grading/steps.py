@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 
-class Steps:
+class StepCounter:
     """For `sys.settrace`: counts in `taken` the instructions that stand in a file, each by its place."""
 
     def __init__(self, file: str) -> None:
