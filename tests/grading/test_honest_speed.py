@@ -169,6 +169,9 @@ def test_a_loop_without_end_is_stopped_and_named_and_a_timer_that_was_running_go
     assert "did not finish in 0.2 s: does a loop end?" in outcome.fault.sentence()
     assert outcome.fault.line
     assert signal.getsignal(signal.SIGALRM) is before
+    waits = InProcess(load("import time\ndef f(s):\n    time.sleep(s)\n", "f"), longest_s=0.2)
+    assert waits.call((0.3,)).fault is None  # others had the CPU
+    assert "did not finish in 0.6 s: does it wait for something?" in waits.call((2,)).fault.sentence()
     rang = []
     signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
     try:
