@@ -33,6 +33,8 @@ from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
 
 LONGEST_CALL_S = 10.0
+#: Of the steps with numbers that count, so many may be others with floats: a view is copied, float32 widened.
+MOST_LEFT_OUT = 0.25
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -66,7 +68,7 @@ class Outcome:
     """What one call gave: the value or the fault, the arguments afterwards, whose memory the value is.
 
     Of a launch in the tracer the value is its LaunchCounts; of a call on operands it is what the result says,
-    `tape` what they wrote down, and `alike` whether it took the same steps with floats.
+    `tape` what they wrote down, and `alike` whether it did as much with floats.
     """
 
     value: Any = None
@@ -182,13 +184,15 @@ class InProcess:
         """Call the answer on operands that write down what is done with them, uncompiled."""
         tape, plain = Tape(), copy.copy(self)
         plain.function = uncompiled(self.function)
-        counting, with_floats = (StepCounter(plain.function.__code__.co_filename) for _ in range(2))
-        plain._steps = counting if beside_floats else None
+        file = plain.function.__code__.co_filename
+        plain._steps = counting = StepCounter(file) if beside_floats else None
         outcome = plain.call(taped(args, tape))
-        if beside_floats:
-            plain._steps = with_floats
-            plain.call(args)
-        alike = counting.taken == with_floats.taken
+        left_out = []
+        for floats in _of_each_size(args) if beside_floats else ():
+            plain._steps = StepCounter(file)
+            plain.call(floats)
+            left_out.append(counting.left_out_by(plain._steps))
+        alike = max(left_out, default=0) <= MOST_LEFT_OUT
         return Outcome(lines_of(outcome.value), outcome.fault, tape=tape, alike=alike)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
@@ -275,6 +279,12 @@ class InProcess:
                 if shape:
                     found[name] = shape
         return tuple(found.items())
+
+
+def _of_each_size(args: tuple) -> list[tuple]:
+    """Return the arguments with arrays of float64, and of float32 if there are any."""
+    sizes = (np.float64, np.float32) if any(isinstance(one, np.ndarray) for one in args) else (float,)
+    return [tuple(one.astype(size) if isinstance(one, np.ndarray) else one for one in args) for size in sizes]
 
 
 def uncompiled(function: Callable) -> Callable:

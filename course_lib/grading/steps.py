@@ -1,8 +1,7 @@
-"""Which instructions of an answer run how often: counting must not lead it another way than floats do.
+"""Which instructions of an answer run how often: with floats it must do what it does with numbers that count.
 
 An answer that can tell the numbers that count from floats could do the work that is asked for with the former
-alone, and let a library do it with the latter. So it is called with both, and its steps are compared: nothing
-in it may depend on what sort of numbers it was given.
+alone, and let a library do it with the latter. So it is called with both, and its steps are compared.
 """
 
 from __future__ import annotations
@@ -29,6 +28,10 @@ class StepCounter:
         frame.f_trace = self._step  # first: Python 3.13 asks a frame for instructions that is traced
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return self._step
+
+    def left_out_by(self, other: StepCounter) -> float:
+        """Return which part of these instructions the other one did not run, or not as often."""
+        return (self.taken - other.taken).total() / (self.taken.total() or 1)
 
     def _step(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "opcode":

@@ -240,10 +240,23 @@ TELL_FLOATS = (
 )
 
 
+#: What honest answers ask of their inputs: views and float32 are told from what counts, too.
+ASK = (
+    "",
+    "    A, B = (X if X.flags.c_contiguous else X.copy() for X in (A, B))\n",
+    "    if A.dtype == np.float32:\n"
+    "        return strassen_level(A.astype(np.float64), B.astype(np.float64)).astype(A.dtype)\n",
+    "    wide = A.astype(np.float64) if A.itemsize < 8 else A\n",
+    "    if A.dtype.kind != 'f' and A.dtype.kind != 'O':\n        raise TypeError('floats')\n",
+)
+
+
 def test_who_can_tell_floats_from_numbers_that_count_does_the_same_with_both():
     task = registry.task("03.level")
-    assert judge(task, InProcess(Code(SEVEN.format(first=""), task.entry)), SEVEN.format(first=""), 5).passed
+    for first in ASK:
+        text = SEVEN.format(first=first)
+        assert judge(task, InProcess(Code(text, task.entry)), text, 5).passed, first
     for tells in TELL_FLOATS:
         text = SEVEN.format(first=f"    if {tells}:\n        return A @ B\n")
         report = judge(task, InProcess(Code(text, task.entry)), text, seed=5)
-        assert report.points == 0 and "takes other steps" in str(report), (tells, report)
+        assert report.points == 0 and "With floats it leaves out" in str(report), (tells, report)
