@@ -57,7 +57,7 @@ METHODS = words("""
     rpartition strip lstrip rstrip startswith endswith removeprefix removesuffix replace upper lower zfill
     ljust rjust center find rfind isdigit isalpha isspace title capitalize is_integer bit_length bit_count
     conjugate as_integer_ratio hex fromhex from_bytes to_bytes appendleft popleft extendleft rotate
-    most_common elements subtract total move_to_end from_iterable
+    most_common elements subtract total move_to_end from_iterable limit_denominator
 """)
 DATA = words("real imag numerator denominator args start stop step maxlen")
 
@@ -141,6 +141,7 @@ MODULES: dict[str, frozenset[str]] = {
     "collections": words("deque defaultdict Counter OrderedDict"),
     "bisect": words("bisect bisect_left bisect_right insort insort_left insort_right"),
     "functools": words("reduce"),
+    "fractions": words("Fraction"),
     "operator": words("add sub mul truediv floordiv mod pow neg and_ or_ xor lt le eq ne ge gt itemgetter"),
     "threading": words("Lock RLock Semaphore"),
     "numpy": WHOLE_NUMPY,
@@ -151,7 +152,7 @@ MODULES: dict[str, frozenset[str]] = {
     "numba": words("njit jit float32 float64 int32 int64 uint8 uint32 uint64 boolean"),
 }
 #: Python's own that may be imported wherever `math` may.
-USUAL = words("itertools collections heapq bisect functools operator")
+USUAL = words("itertools collections heapq bisect functools operator fractions")
 #: What comes naturally and is not in the language: what to write instead.
 INSTEAD_OF = {
     **dict.fromkeys(
@@ -234,7 +235,15 @@ TEXTS = NUMBER_TYPES | words("""
     linear lower higher nearest midpoint fro nuc full same valid reduced complete big little
 """)
 #: How many of the first arguments of these are values: np.where(fast, "loads", "FMAs").
-VALUES_OF = {"where": 3, "select": 3, "array": 1, "asarray": 1}
+VALUES_OF = {
+    "where": 3,
+    "select": 3,
+    "array": 1,
+    "asarray": 1,
+    "heappush": 2,
+    "heappushpop": 2,
+    "heapreplace": 2,
+}
 #: What may give memory that nobody wrote. A guarded run sees it where these are called by their names.
 UNWRITTEN = words("empty empty_like ndarray pad")
 #: Of a wire between ranks: what a task lets one call, its attributes, and the keywords of its calls.
