@@ -349,6 +349,8 @@ def _signals(rng: np.random.Generator) -> Iterator[Case]:
     )
     for row in sorted(rows, key=lambda row: bool(row["layout"]) + bool(row["moved"])):
         yield _signal(rng, row)
+    long = moved(rng, (1, 300), "float32", "", MOVED[1])
+    yield _folded(long, 2, 7, 1, 2, f"more frames than 8 bits count; {MOVED[1]}")
 
 
 def _frames(row: dict) -> tuple[int, int]:

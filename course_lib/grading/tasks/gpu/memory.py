@@ -248,7 +248,7 @@ BARRIER_LIMITS = (
     Barriers(
         lambda X, Y: 2 * BARRIER_WARPS * X.shape[0],
         "two barriers for each row (one, with two buffers), and both warps come to each",
-        least=lambda X, Y: BARRIER_WARPS * X.shape[0],
+        least=lambda X, Y: pieces(X.shape[1], WARP) * X.shape[0],  # a warp without a column may have returned
     ),
     BusiestWarp(
         lambda X, Y: (X.shape[1] + 16) * pieces(X.shape[0], BARRIER_BLOCKS),
