@@ -162,16 +162,16 @@ FAULTS = (
     *(("one element is 6 % too large", {"spoilt": row}) for row in (0, 5, -1)),
 )
 #: A row, the spoilt one if there is one: how many times smaller it is, and what is left of its sums.
-#: Of 0.08 a mistake of 6 % is twice what a right kernel may be wrong by, and not four times.
+#: Of 0.05 a mistake of 6 % is more than a right kernel may be wrong by, and less than twice that.
 ODD_ROWS = {
     (1, 1): "",
     (2**14, 1): ", and a small row",  # one limit for all elements sees nothing there
-    (1, 0.08): ", and a row whose sums partly cancel",
+    (1, 0.05): ", and a row whose sums partly cancel",
     (1, 0): ", and a row whose sums cancel",
 }
 #: K, and the block of it from which the fault is there. Scales that come again after two blocks look the same
 #: in the last of three.
-WHERE = ((256, 0), (256, -1), (300, 0), (384, -1))
+WHERE = ((256, 0), (258, -1), (300, 0), (384, -1))
 
 
 def _kernels(rng: np.random.Generator) -> Iterator[Case]:
@@ -203,7 +203,7 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         yield from _case(rng, said, M=M, K=256, row_late=further)
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
     # one scale for all columns: the mean of a row is what an element of it may be, no less
-    yield from _case(rng, "one element is 6 % too large", K=256, N=100, spoilt=3, odd=(3, 1, 0.08))
+    yield from _case(rng, "one element is 6 % too large", K=256, N=100, spoilt=3, odd=(3, 1, 0.05))
 
 
 def _case(
