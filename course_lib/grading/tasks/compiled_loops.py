@@ -88,6 +88,8 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
     ]
     for row in sorted(rows, key=how_hard):
         yield formed(rng, **row)
+    for shape in ((2, 3, 1100), (3, 1100, 2), (1100, 2, 3)):  # one side longer than a buffer may be
+        yield case(rng, *shape)
 
 
 def how_hard(row: dict) -> tuple[int, int]:
@@ -391,6 +393,11 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((*kernel, [other, memory, blocks]), what)
     nothing, more = ("clock", 1.0, 1.0, 1.0, 1.0), ("strassen", 7 / 8, 1.5, 1.0, 1.0)
     yield Case((7.0, 1.0, 100.0, 10.0, [nothing, more]), "the best one changes nothing")
+    ways = [("clock", 1.0, 0.99, 8.0, 1.0), ("float32", 1.0, 0.98, 6.0, 1.0), ("fused", 0.1, 0.97, 1.0, 1.0)]
+    ways.append(("blocks", 3.0, 0.4, 1.0, 1.0))
+    yield Case((1.0, 1.0, 100.0, 10.0, ways), "the best one spares bytes by more operations")
+    far = [("order", 1.0, 40.0, 1.0, 1.0), ("fused", 50.0, 1.0, 1.0, 1.0)]
+    yield Case((7.0, 1.0, 100.0, 10.0, far), "all are slower by far")
     choices = {"times": (0.5, 0.9, 1.0, 1.1, 2.0), "many": (1, 2, 3, 7), "place": (0.0, 0.5, 1.0)}
     # of the work: milliseconds to a few seconds, or years; how much longer the second best takes at least
     choices |= {"work": (1.0, 2.0**50), "behind": (0.01, 1e-6)}

@@ -214,6 +214,9 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
     made = sorted(every_pair(rng, M=side, K=side, N=side), key=simple_first)
     for M, K, N in ((2, 3, 4), (100, 200, 300), *map(dict.values, made)):
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
+    few, many = int(rng.integers(2, 10)), int(rng.integers(10, 500))
+    for M, K, N in ((many, many, many), (1, many, 1), (many, few, many)):
+        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
 
 
 COUNT = Task(
@@ -275,6 +278,9 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
         A, B = meeting_pair(rng, 1, K, 1, *special, place=k)
         said = "; ".join(filter(None, (f"two lists of {K}", *special, special[0] and place)))
         yield Case((A[0], [b for (b,) in B]), said)
+    yield Case(([1.5, 3.0, -0.5], [2.0, 1.0, 4.0]), "two equal products: both count")
+    yield Case(([1e-101, 2.5, 3e101], [2e101, 1.5, 1e-101]), "small numbers times large ones")
+    yield Case(tuple(rows(rng, 2, 1500)), "two lists of 1500")
     yield Case(([math.inf, 2.5, 2.5], [1.5, 1.5, -math.inf]), "inf and -inf: their sum is NaN")
 
 
@@ -478,10 +484,10 @@ def _timings(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((plain, [1e-9 * n**3 for n in plain], 500.0), "an exact cubic law, 1 ns per step")
     made = every_pair(
         rng,
-        count=(2, 3, between(4, 8)),
+        count=(2, 3, between(4, 8), 13),
         exponent=(3.0, 1.0, 2.0, 3.2),
-        again=("", "the smallest twice", "the largest twice"),
-        last=("", "the largest took less than the one before"),
+        again=("", "the smallest twice", "the largest twice", "the smallest twice, in the same time"),
+        last=("", "the largest took less than the one before", "one took fifty times as long"),
         order=("", "from the largest on", "in no order"),
         asked=("N above them", "N below them", "N is one of them", "N between them"),
     )
@@ -490,11 +496,13 @@ def _timings(rng: np.random.Generator) -> Iterator[Case]:
         sizes = np.sort(rng.choice(np.arange(10, 400, 30.0), count, replace=False)) + rng.integers(30)
         N = {"N above them": 1024.0, "N below them": 5.0, "N between them": sizes[-2:].mean()}
         N = float(N.get(said[-1], rng.choice(sizes)))
-        again = {"the smallest twice": sizes[:1], "the largest twice": sizes[-1:]}.get(said[0], [])
+        again = sizes[-1:] if "largest" in said[0] else sizes[: bool(said[0])]
         sizes = np.sort([*sizes, *again])
-        noise = 0.3 if exponent < 3 or said[1] else 0.003  # near 3 is not 3, nor is what is above
+        noise = 0.3 if exponent < 3 or said[1] else 0.001  # near 3 is not 3, nor is what is above
         seconds = 3e-8 * sizes**exponent * rng.uniform(1 - noise, 1 + noise, len(sizes))
-        seconds[-1] = 0.8 * seconds[-2] if said[1] else seconds[-1]
+        seconds[-1] = 0.8 * seconds[-2] if "less" in said[1] else seconds[-1]
+        seconds[len(seconds) // 2] *= 50 if "fifty" in said[1] else 1  # all timings count
+        seconds[0] = seconds[1] if "same" in said[0] else seconds[0]
         at = np.argsort({"": sizes, "from the largest on": -sizes}.get(said[2], rng.random(len(sizes))))
         label = ", ".join(filter(None, (f"{len(sizes)} noisy timings", *said)))
         yield Case((sizes[at].tolist(), seconds[at].tolist(), N), label)

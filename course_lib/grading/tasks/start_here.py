@@ -50,6 +50,10 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([("conv", 2, 5, 1)], 5, 2), "a kernel as long as the sound")
     yield Case(([("attention", 1)], 9, 7), "attention of one head, frames of 7 numbers")
     yield Case(([("norm", 4), ("conv", 8, 3, 4)], 9, 4), "every channel on its own, twice")
+    named = [("conv_mask", 8, 3, 4), ("linear_decay", 3), ("mask_attention", 1)]
+    yield Case((named, 9, 4), "names that begin or end as others do")
+    again = [("attention", 4), ("conv", 1, 3, 2), ("linear", 4), ("attention", 4)]
+    yield Case((again, 9, 4), "the same attention twice, by another number of frames; a width of 1")
     kinds, before = (*_layers(rng, 8, 1, ""),), ("", "linear", "conv", "attention", "layer_norm")
     kernels = (1, between(2, 12), 300)  # 300: as long as the sound
     made = every_pair(rng, before=before, kind=kinds, kernel=kernels, out=("", "as many out as in"))
@@ -145,6 +149,9 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     ]
     yield Case((small, {"aten::addmm": 3.0}), "600 us of 1000 three times as fast")
     yield Case((small, {"aten::add": 2.0}), "100 us of 1000 twice as fast; addmm is no add")
+    near = [("aten::addmm", 4, 600.0, 600.0), ("aten::silu", 2, 302.0, 302.0)]
+    for profile in (near, near[::-1]):
+        yield Case((profile, {"aten::silu": 0.5}), "600 us, and 302 us that become 604")
     made = every_pair(
         rng,
         count=(1, 2, 7),
@@ -164,6 +171,7 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
         names = [f"aten::{name}" for name in rng.permutation(NAMES)]
         own = np.sort(rng.uniform(40, 400, 6)).round(1)[::-1].tolist()
         own[:2] = 1.8 * own[1], 1.2 * own[1]
+        own[4] = own[5]  # both count
         profile = [(name, int(rng.integers(2, 90)), t, t) for name, t in zip(names, own, strict=False)]
         profile[1] = (*profile[1][:3], own[1] + own[5])  # calls the sixth, and has much to do itself
         little = 0.0 if absent else 12.5
@@ -280,6 +288,7 @@ HOLDS = {
 def _calls(rng: np.random.Generator) -> Iterator[Case]:
     for shape, form in itertools.product(SHAPES, FORMS):  # square: a row could be taken for a column
         yield _call(rng, form, shape, int(rng.integers(2, 6)), "", (None, None), "")
+    yield Case((0.5, [[1.5, 3.0]], [[2.0], [1.0]], 1.0, 1.0), "a sum of two equal products")
     factors = ((None, None), (1.0, 1.0), (-1.0, None), (1.0, 0.0), (0.0, 2.5), (None, -1.0))
     K, holds = (1, between(2, 9)), tuple(HOLDS)
     special = {"holds": holds, "factors": factors, "unit": tuple(UNITS)}
@@ -382,7 +391,7 @@ def _weights(rng: np.random.Generator) -> Iterator[Case]:
         width=(1, 2, between(3, 6)),
         T_out=(1, 2, between(3, 9), 37),
         dtype=("float64", "float32", "float16", "int64"),
-        special=("", "nan", "inf", "-inf"),
+        special=("", "nan", "inf", "-inf", "1e-13"),
         tap=("first", "last"),
         unless=lambda row: row["dtype"] == "int64" and row["special"],
     )
@@ -391,7 +400,8 @@ def _weights(rng: np.random.Generator) -> Iterator[Case]:
     made = (plain, *map(dict.values, sorted(made, key=simple_first)))
     for (C_out, C, width, T_out, dtype, special, tap), layout in zip(made, itertools.cycle(layouts)):
         shape = (C_out, C_out if isinstance(C, str) else C, width)
-        size = rng.integers(1, 9, shape) if dtype == "int64" else rng.uniform(0.5, 2.0, shape)
+        # int64 may be more than a float holds
+        size = rng.integers(2**53, 2**62, shape) if dtype == "int64" else rng.uniform(0.5, 2.0, shape)
         weight = (size * rng.choice([-1, 1], shape)).astype(dtype)
         if special:
             weight[rng.integers(shape[0]), rng.integers(shape[1]), -1 if tap == "last" else 0] = special

@@ -5,6 +5,7 @@ Graded on numbers that are drawn; the learner's own are one input more (see `own
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 
@@ -71,6 +72,7 @@ def _ladders(rng: np.random.Generator) -> Iterator[Case]:
         apart=(-9, 0, 2**-12, 1, 300),
         spreads=((0, 0), (40, 0), (0, 70), (40, 70)),
         larger=((), (0,), (1,), (0, 1)),  # who was measured at larger N, too
+        before=(1 / 9, 3),  # the times at smaller N: they need not grow with it
         third=((None,), (None, 6), (4, 5)),  # where another rung was: with both, at larger N
         order=("rising", "falling", "no"),
         turned=(1, -1),
@@ -81,7 +83,8 @@ def _ladders(rng: np.random.Generator) -> Iterator[Case]:
         a = int(rng.integers(200, 900))
         b = a + around + others + row["apart"]
         times = [(pair[0], N[both], a, around), (pair[1], N[both], b, others)]
-        times += [(rung, n, t / 9, 1) for n in N[1:both] for rung, t in zip(pair, (2 * b, a), strict=True)]
+        early = zip(pair, (2 * b * row["before"], a * row["before"]), strict=True)
+        times += [(rung, n, t, 1) for (rung, t), n in itertools.product(early, N[1:both])]
         times += [(pair[n], N[5 - n], 7 * (b, 3 * a)[n], 1) for n in row["larger"]]
         times += [(third, N[both if n is None else n], 5, 1) for n in row["third"]]
         sign = {"rising": [1], "falling": [-1]}.get(row["order"], [-1, 1])
@@ -151,17 +154,18 @@ def _speeds(rng: np.random.Generator) -> Iterator[Case]:
     rows = every_pair(
         rng,
         itemsize=(1, 2, 4, 8, 16),
-        asked=((0.3, 0.9), (1.1, 2), (3, 9), (20, 40)),  # times what the memory delivers
-        peak=((1.05, 2), (3, 40)),  # times the speed
-        N=((0.1, 0.4), (0.5, 0.95), (1.1, 9)),  # times that at which both roofs are equally high
+        asked=((0.3, 0.9), (1.1, 2), (3, 9), (20, 40), (110, 200)),  # times what the memory delivers
+        peak=((1.05, 2), (3, 40)),  # times the speed, at least
+        # times that at which both roofs are equally high
+        N=((0.1, 0.4), (0.5, 0.9), (0.97, 0.998), (1.002, 1.018), (1.1, 3), (3, 9)),
     )
-    for row in rows:
+    for row in sorted(rows, key=lambda row: -row["N"][0]):  # first far above the ridge
         itemsize, *spans = row.values()
         asked, fast, size = (float(rng.uniform(*span)) for span in spans)
         gflops = round(float(rng.uniform(2, 300)), 2)
-        numbers = round(fast * gflops, 2), round(1.5 * itemsize * gflops / asked, 3)
-        N = max(1, int(size * numbers[0] / numbers[1] * 1.5 * itemsize))
-        yield Case((gflops, N, itemsize, *numbers), f"{gflops} GFLOP/s in numbers of {itemsize} bytes")
+        N, gbps = math.ceil(size * fast * asked), round(1.5 * itemsize * gflops / asked, 3)
+        peak = float(f"{gbps * N / (1.5 * itemsize * size):.6g}")  # a whole N is as near to the ridge
+        yield Case((gflops, N, itemsize, peak, gbps), f"{gflops} GFLOP/s in numbers of {itemsize} bytes")
 
 
 def _own_speed() -> Case:
@@ -192,7 +196,10 @@ READING = _task(
             lambda got, *speed: got[1] == 1
         ),
         "The roof is asked for matrices that move once each, not for your loop as it is.": (
-            lambda got, *speed: same(got[:2], reading(*speed)[:2])
+            lambda got, gflops, N, itemsize, peak, gbps: (  # nearer to the ridge it has other causes
+                same(got[:2], reading(gflops, N, itemsize, peak, gbps)[:2])
+                and gbps * 2 * N > 8.9 * itemsize * peak
+            )
         ),
     },
     id="02.yours",
