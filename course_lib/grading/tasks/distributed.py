@@ -314,7 +314,7 @@ ORDER = Task(
             lambda got, racks: sorted(got) == sorted(racks)
         ),
         "That says for each place which rank runs there; for each rank its place is needed.": (
-            lambda got, racks: np.argsort(got).tolist() == order(racks)
+            lambda got, racks: len({*got}) == len(got) and np.argsort(got).tolist() == order(racks)
         ),
     },
     hints=(
@@ -468,6 +468,7 @@ FLIPS = (
 SIDES = (1, 2, between(3, 9), between(20, 40))
 PLACES = ("an entry", "a checksum of a row", "a checksum of a column", "the corner")
 ROUNDED_0 = "0 and off by rounding of 9e-7"
+LARGE = "tens of thousands"  # who allows sums to differ by a part of themselves misses a small flip
 OTHERS = ("", "less than 1", "up to millions", "0", "off by rounding of 9e-7", ROUNDED_0)
 
 
@@ -479,10 +480,12 @@ def _checked(rng: np.random.Generator, M: int, N: int) -> Array:
 
 def _flipped(rng: np.random.Generator, M: int, N: int, place: str, wrong: float, others: str) -> Case:
     """Return a product with checksums, in one place of which stands what is `wrong` too large."""
-    scales = {"less than 1": 0.01, "up to millions": 1e5, "0": 0.0, ROUNDED_0: 0.0}
+    scales = {"less than 1": 0.01, "up to millions": 1e5, "0": 0.0, ROUNDED_0: 0.0, LARGE: 5e3}
     F = 0.0 + _checked(rng, M, N) * scales.get(others, 1.0)
     i, j = (int(rng.choice((0, n - 1, rng.integers(n)))) for n in (M, N))
     i, j = M if place in PLACES[2:] else i, N if place in PLACES[1::2] else j
+    if others == LARGE:  # and it is small, with its row and its column summed up anew
+        F[np.ix_([i, M], [j, N])] += rng.uniform(-1, 1) - F[i, j]
     if "off" in others:  # that stays: it is in a row and a column that the wrong entry is not in
         rows, columns = (rng.permutation(np.delete(np.arange(n + 1), at)) for n, at in ((M, i), (N, j)))
         F[rows[0], columns[0]] += 9e-7
@@ -506,6 +509,7 @@ def _flips(rng: np.random.Generator) -> Iterator[Case]:
     )
     for row in sorted(drawn, key=_unusual):  # a report says the first that is wrong
         yield _flipped(rng, **row)
+    yield _flipped(rng, 4, 5, "an entry", 3e-6, LARGE)
 
 
 def _unusual(row: dict) -> tuple[int, int]:
@@ -537,7 +541,9 @@ ABFT = Task(
         ),
         "The entry is found. But taking a difference away from 1e300 leaves nothing of the number's own "
         "digits, and NaN stays NaN: compute it anew from those that are right.": "subtract",
-        "The difference goes to the wrong side: what the sums differ by is twice as much now.": "add",
+        "The difference goes to the wrong side: what the sums differ by is twice as much now.": (
+            lambda got, F: np.allclose(got, repaired(F, "add"), 1e-9, 1e-9, equal_nan=True)
+        ),
         "The entry is found, but with your number in its place the sums still differ.": (
             lambda got, F: not np.array_equal(repaired(got), got)
         ),
@@ -620,6 +626,11 @@ STARTS = {
     "after the other": lambda rng, speeds: rng.permutation(np.linspace(0.0, 2.0, len(speeds))),
     "late": lambda rng, speeds: speeds * 0 + 1.0,
 }
+#: Without the last rank all would end sooner, so that the one before it begins too late, too, and so on.
+ONE_BY_ONE = (
+    *((1, (1, 5, 5, 1), (10, 28, 23, 16)), (2, (5, 5, 5, 5), (1, 5, 2, 18))),
+    *((11, (1, 10, 1, 1), (0, 0, 3, 30)), (4, (1, 5, 10, 5), (0, 12, 8, 26))),
+)
 
 
 def _clusters(rng: np.random.Generator) -> Iterator[Case]:
@@ -641,6 +652,10 @@ def _clusters(rng: np.random.Generator) -> Iterator[Case]:
     late = "10 rows: without the last one the second begins too late, too"
     yield Case((10, [5.0, 20.0, 9.0], [0.0, 3.0, 20.0]), late)
     yield Case((12, [2.0, 3.0, 1.0], [0.0, 0.0, 60.0]), "12 rows: the third begins when all is long done")
+    for rows, speeds, starts in ONE_BY_ONE:
+        at, later = int(rng.integers(4)), float(rng.integers(9))
+        ranks = [(np.roll(given, at) + more).tolist() for given, more in ((speeds, 0.0), (starts, later))]
+        yield Case((rows, *ranks), f"{_count(rows, 'row')}: without who begins too late others do, too")
     each = int(rng.integers(1, 9))  # and half a row
     parts = f"{2 * each + 1} rows: if rows could be cut, the fast one would begin too late"
     yield Case((2 * each + 1, [1.0, 50.0, 1.0], [0.0, each + 0.6, 0.0]), parts)
@@ -662,7 +677,9 @@ SHARES = Task(
             )
         ),
         "Those are shares by speed alone: who begins late needs a smaller one, or none.": (
-            lambda got, rows, speeds, starts: len(set(starts)) > 1 and _apart(got, rows, speeds) <= 1
+            lambda got, rows, speeds, starts: (
+                len(set(starts)) > 1 and rows > 2 * len(speeds) and _apart(got, rows, speeds) <= 1
+            )
         ),
         "Nearly: those are shares by speed, rounded down, and what was left went to a rank that it makes "
         "late. To whom costs it least?": (
@@ -781,7 +798,7 @@ def borders(wire: Wire, mine: Array) -> tuple[Array, Array]:
 
 def _rings(rng: np.random.Generator) -> Iterator[Case]:
     dtypes = itertools.cycle(("float64", "float32", "int64"))  # who makes room for what comes may forget them
-    for ranks in (2, 4, 3, 5, *map(int, rng.integers((6, 8, 10), (8, 10, 17)))):
+    for ranks in (2, 4, 3, 5, *map(int, rng.integers((6, 8, 16), (8, 10, 17)))):
         dtype = next(dtypes)
         arrays = [(1e4 * rng.normal(size=int(rng.integers(1, 9)))).astype(dtype) for _ in range(ranks)]
         for mine in arrays if dtype == "int64" else ():  # with more digits than float64 has

@@ -391,6 +391,9 @@ def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
         balance = rng.choices(range(20, 90), k=max(5, one + 1, other + 1))
         balance[one] *= rng.randrange(2)  # nothing is there yet
         yield _restless(balance, one, other, rng.randrange(1, 20), f"total known, {rng.getrandbits(64):x}")
+    for low, accounts in ((2, 5), (3, 5), (7, 9), (9, 12)):  # whose order of many is another than of four
+        said = f"{accounts} accounts, and a transfer from account {low} to account {low + 1}"
+        yield _bank(said, rng.choices(range(20, 90), k=accounts), (low, low + 1, 5))
 
 
 TOTAL = Task(
@@ -578,9 +581,12 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
     lines = range(0, 128 * 1100, 128)  # more than real first caches hold, or a table of 1024 lines
     passes = [(core, at, core) for core in (0, 1) for at in lines]
     yield Case((passes, 128), f"one core reads {len(lines)} lines, then another one writes to each")
+    high = 1 << 40  # where neither float32 nor a table has a place for each line
+    events = [(core, high + at, write) for core, at, write in _traffic(rng, 3, 0.4, 20, 1, 60)]
+    yield Case((events, 16), f"3 cores, addresses from {high} on, lines of 16")
     for row in every_pair(
         rng,
-        line=(8, 16, 32, 64, 128),
+        line=(8, 16, 64, 128, 512),
         cores=((2, 0.4), (3, 0.4), (9, 0.1), (64, 0.1), (64, 1.0)),  # and how often they write
         words=((1, 1), (20, 1), (60, 1), (9, 1 << 13)),  # and how many words they are apart
         count=(between(150, 300), 1503),
@@ -865,7 +871,7 @@ LEAK = Task(
     cases=_families,
     reference=parent,
     comparison=NothingLeft(),
-    rules=(Language(("math", "itertools")),),
+    rules=(Language(("math", "numpy", "itertools")),),
     hints=(
         "Take one child. In how many ways can its life end, and what does each of them leave behind that "
         "only you can remove?",
