@@ -430,7 +430,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not.
 
     They are seconds of the CPU's time, so that a busy machine is not taken for an endless loop; who waits for
-    something has three times as many by the wall's clock.
+    something has five times as many by the wall's clock.
     """
     if (
         seconds is None
@@ -443,9 +443,9 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         waits = number == signal.SIGALRM
         asks = "does it wait for something?" if waits else "does a loop end?"
-        raise TimeLimit(f"it did not finish in {3 * seconds if waits else seconds:g} s: {asks}")
+        raise TimeLimit(f"it did not finish in {5 * seconds if waits else seconds:g} s: {asks}")
 
-    limits = (signal.ITIMER_PROF, signal.SIGPROF, seconds), (signal.ITIMER_REAL, signal.SIGALRM, 3 * seconds)
+    limits = (signal.ITIMER_PROF, signal.SIGPROF, seconds), (signal.ITIMER_REAL, signal.SIGALRM, 5 * seconds)
     before = [(timer, alarm, signal.signal(alarm, stop)) for timer, alarm, _ in limits]
     left = [signal.setitimer(timer, limit) for timer, _, limit in limits]
     try:

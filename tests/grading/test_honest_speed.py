@@ -1,5 +1,6 @@
 """Points for speed, and answers that are fast by leaving work out."""
 
+import math
 import signal
 import time
 from dataclasses import replace
@@ -149,7 +150,7 @@ def test_sizes_depend_on_the_seed_and_one_is_large():
             for seed in range(6)
         ]
         assert id < "02" or all(case.guard for case in task.cases(generator(task, 1))), id
-        assert len({tuple(cases[-2 if id == "02.matmul" else -1]) for cases in shapes}) > 3, id
+        assert len({max(cases, key=lambda pair: sum(map(math.prod, pair))) for cases in shapes}) > 3, id
         for cases in shapes:  # swapped sizes show in both directions
             assert max(A[0] for A, B in cases) >= 24, id
             inner = [(A[0], B[1]) for A, B in cases if len(A) == len(B) == 2 and 0 not in (*A, *B)]
@@ -171,7 +172,7 @@ def test_a_loop_without_end_is_stopped_and_named_and_a_timer_that_was_running_go
     assert signal.getsignal(signal.SIGALRM) is before
     waits = InProcess(load("import time\ndef f(s):\n    time.sleep(s)\n", "f"), longest_s=0.2)
     assert waits.call((0.3,)).fault is None  # others had the CPU
-    assert "did not finish in 0.6 s: does it wait for something?" in waits.call((2,)).fault.sentence()
+    assert "did not finish in 1 s: does it wait for something?" in waits.call((2,)).fault.sentence()
     rang = []
     signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
     try:

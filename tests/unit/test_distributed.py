@@ -243,7 +243,7 @@ def test_a_rehearsal_keeps_its_time_and_ends_who_waits():
             return wire.receive(np.ones(1), source=0)
         if interrupt:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return time.sleep(1.2)
+        return time.sleep(3)
 
     def in_turns(wire):
         time.sleep(0.4 * (wire.rank + 1))
