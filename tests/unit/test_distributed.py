@@ -237,13 +237,22 @@ def test_a_rehearsal_says_who_waits_for_whom():
             rehearse(play, 2)
 
 
+@pytest.fixture
+def interruptible():
+    """In a job in the background a shell has SIGINT ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_rehearsal_keeps_its_time_and_ends_who_waits():
     def computes(wire, interrupt):
         if wire.rank:
             return wire.receive(np.ones(1), source=0)
         if interrupt:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return time.sleep(3)
+        return time.sleep(1.2)
 
     def in_turns(wire):
         time.sleep(0.4 * (wire.rank + 1))
