@@ -83,9 +83,10 @@ class Values:
         if problem:
             return Mismatch((problem,), describe(got), describe(want), form=True)
         yours, expected = np.asarray(got), np.asarray(want)
-        if object in (yours.dtype, expected.dtype):  # whole numbers beyond 64 bits
+        if expected.dtype == object:  # whole numbers beyond 64 bits
             said = "Yours is {}, expected is {}.".format(*_texts(got, want))
             return None if np.array_equal(yours, expected) else Mismatch((said,), wrong=1, total=1)
+        yours = yours.astype(np.float64) if yours.dtype == object else yours
         return _compare_arrays(yours, expected, self.tolerance(expected, args), describe(got), describe(want))
 
     def _compare_tuple(self, got: Any, want: tuple, args: tuple) -> Mismatch | None:

@@ -174,7 +174,7 @@ def _hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
 def _hazard(one: HazardRow) -> str:
     times = f" ({one.times:,} times in all)" if one.times > 1 else ""
     place = f"line {one.line}, `{one.code}`" if one.line else "the kernel"
-    of_a_warp = one.kind == "divergent-barrier" and "syncthreads" not in one.code
+    of_a_warp = one.kind == "divergent-barrier" and "syncthreads" not in one.what
     sort = HAZARD["mask" if of_a_warp else one.kind]
     return f"{sort} in {place}, block ({', '.join(map(str, one.block))}): {one.what}{times}."
 

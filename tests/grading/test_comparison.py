@@ -78,6 +78,7 @@ def test_anything_equals_itself_nan_and_inf_included(values):
     assert close(1e-9).compare(values.copy(), values, ()) is None
     assert exact().compare(values.tolist(), values.tolist(), ()) is None
     assert exact().compare(10**25, 10**25, ()) is None
+    assert close(1e-9).compare(10**25, 1e25, ()) is None is not exact().compare(10**25, 3, ())
     assert not error_map(values, values).any()
 
 
