@@ -8,10 +8,8 @@ nothing but times.
 
 from __future__ import annotations
 
-import functools
 import statistics
 import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +25,14 @@ if TYPE_CHECKING:
 def climb(
     shape: Shape,
     *,
-    names: Sequence[str] = (),
     ranks: int = 4,
     dtype: str = "float32",
     rounds: int = 5,
 ) -> Table:
     """Measure products in turns on random matrices: GFLOP/s, and the megabytes that a rank sends.
 
-    `shape` is (M, K, N); `names` are those of `matmul.ALGORITHMS`, without them all that can use so many
-    ranks. The time is the median of `rounds`. Raises ValueError for what makes no sense, and otherwise as
-    `distributed.launch.run`.
+    `shape` is (M, K, N); those of `matmul.ALGORITHMS` take part that can use so many ranks. The time is the
+    median of `rounds`. Raises ValueError for what makes no sense, and otherwise as `distributed.launch.run`.
     """
     from course_lib.distributed.launch import run
     from course_lib.distributed.matmul import ALGORITHMS, joined
@@ -48,11 +44,10 @@ def climb(
     whole("ranks", ranks)
     whole("rounds", rounds)
     one_of("dtype", dtype, FLOATS)
-    chosen = [one_of("name", name, ALGORITHMS) for name in names] or list(ALGORITHMS)
     able = []
-    for name in chosen:
-        with suppress(*([] if names else [ValueError])):
-            ALGORITHMS[name].layout(shape, ranks)
+    for name, algorithm in ALGORITHMS.items():
+        with suppress(ValueError):
+            algorithm.layout(shape, ranks)
             able.append(name)
     A, B = operands(shape, dtype)
     values = run(_play, ranks, names=able, A=A, B=B, rounds=rounds)
@@ -89,6 +84,7 @@ def what_the_clock_says(ranks: int, cores: int) -> str:
 def _play(names: list[str], A: np.ndarray, B: np.ndarray, rounds: int) -> dict[str, tuple[Any, list, int]]:
     """What a rank does: multiply in each way in turns, once unmeasured. Its C, seconds, bytes of one."""
     import torch
+    import torch.distributed as dist
     from threadpoolctl import threadpool_limits
 
     from course_lib.distributed.matmul import ALGORITHMS, shards
@@ -102,18 +98,10 @@ def _play(names: list[str], A: np.ndarray, B: np.ndarray, rounds: int) -> dict[s
         for round in range(1 + rounds):
             for name in names:
                 before = wire.bytes_sent
-                C, took = _timed(functools.partial(ALGORITHMS[name].multiply, wire, *mine[name], shape))
+                dist.barrier()  # from when all ranks have come to when all have ended
+                start = time.perf_counter()
+                C = ALGORITHMS[name].multiply(wire, *mine[name], shape)
+                dist.barrier()
+                seconds[name] += [time.perf_counter() - start] * (round > 0)
                 found[name] = (C, seconds[name], wire.bytes_sent - before)
-                seconds[name] += [took] * (round > 0)
     return found
-
-
-def _timed(play: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the value, and the seconds from when all ranks have come to when all have ended."""
-    import torch.distributed as dist
-
-    dist.barrier()
-    start = time.perf_counter()
-    value = play()
-    dist.barrier()
-    return value, time.perf_counter() - start

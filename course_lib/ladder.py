@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from course_lib.arguments import is_number, is_whole
+from course_lib.arguments import is_whole
+from course_lib.measure.recording_files import Count, Positive, validated
 from course_lib.measure.store import opened
 
 if TYPE_CHECKING:
@@ -77,12 +78,12 @@ class Result:
     """One measured point: the median time of one rung for one shape, dtype, thread count and machine."""
 
     rung: str
-    shape: Shape
+    shape: tuple[Count, Count, Count]  # M, K, N
     dtype: str
-    threads: int
-    seconds: float
+    threads: Count
+    seconds: Positive
     spread_s: float
-    gflops: float
+    gflops: Positive
     max_error: float | None  # max|C - exact| / max|exact| over sampled entries
     when: str  # ISO 8601, UTC
     machine: str
@@ -484,23 +485,6 @@ def _key(result: Result) -> str:
 def _restore(saved: Any) -> Result | None:
     """Return the saved Result, or None for an entry this version cannot read (it stays in the file)."""
     try:
-        result = Result(**{**saved, "shape": tuple(saved["shape"])})
-    except (TypeError, KeyError):
+        return validated(Result, saved)
+    except ValueError:
         return None
-    return result if _is_sound(result) else None
-
-
-def _is_sound(result: Result) -> bool:
-    """Say whether every field holds what its type promises; JSON would let anything through."""
-    words = (result.rung, result.dtype, result.when, result.machine, result.blas)
-    counts = (*result.shape, result.threads)
-    times = (result.seconds, result.gflops)
-    return (
-        all(isinstance(word, str) for word in words)
-        and len(result.shape) == 3
-        and all(type(count) is int and count > 0 for count in counts)
-        and all(is_number(time) and time > 0 for time in times)
-        and is_number(result.spread_s)
-        and isinstance(result.rough, bool)
-        and (result.max_error is None or isinstance(result.max_error, float | int))
-    )

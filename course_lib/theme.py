@@ -12,10 +12,12 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 PINK = "#ff007f"
 VIOLET = "#9700ff"
@@ -82,6 +84,13 @@ def figure(width: float = 8.0, height: float = 4.2) -> Iterator[Figure]:
 
     with matplotlib.rc_context(STYLE):
         yield Figure(figsize=(width, height))
+
+
+def beside(
+    axes: Axes, words: str, at: tuple[float, float], shift: tuple[float, float], **look: Any
+) -> Annotation:
+    """Write words `shift` points away from a place; `look` is what matplotlib's `annotate` takes."""
+    return axes.annotate(words, at, xytext=shift, textcoords="offset points", **look)
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,9 @@ def _replace(unfinished: Path, path: Path) -> None:
     return os.replace(unfinished, path)
 
 
-def clear(folder: Path, *patterns: str) -> None:
+def clear(folder: Path, pattern: str) -> None:
     """Remove what killed writers left; only who holds the lock of their files can know that they are dead."""
-    for left in (path for pattern in patterns for path in folder.glob(pattern)):
+    for left in folder.glob(pattern):
         with suppress(OSError):
             left.unlink()
 

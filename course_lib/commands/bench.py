@@ -6,11 +6,12 @@ Without options the CPU summit follows: the best rungs against both baselines, o
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import statistics
 import tempfile
-import time
+import timeit
 from collections import defaultdict
 from itertools import product
 from pathlib import Path
@@ -149,21 +150,12 @@ def expected_s(entry: ladder.Rung, size: int, dtype: str, longest_s: float) -> f
     probe = min(SMALLEST_PROBE, size)
     entry.matmul(*ladder.operands((probe,) * 3, dtype))  # compiles
     while True:
-        call_s = _quickest_call(entry, probe, dtype)
+        product = functools.partial(entry.matmul, *ladder.operands((probe,) * 3, dtype))
+        call_s = min(timeit.repeat(product, number=1, repeat=PROBES))
         estimate_s = call_s * (size / probe) ** 3
         if estimate_s <= longest_s or 8 * call_s > longest_s or probe == size:
             return estimate_s
         probe = min(2 * probe, size)
-
-
-def _quickest_call(entry: ladder.Rung, size: int, dtype: str) -> float:
-    A, B = ladder.operands((size,) * 3, dtype)
-    calls = []
-    for _ in range(PROBES):
-        start = time.perf_counter()
-        entry.matmul(A, B)
-        calls.append(time.perf_counter() - start)
-    return min(calls)
 
 
 def _able(rungs: list[ladder.Rung], dtype: str) -> list[ladder.Rung]:

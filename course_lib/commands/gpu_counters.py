@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from course_lib import ladder
@@ -89,13 +90,11 @@ def _launches() -> Iterator[tuple[str, str, Callable[..., None]]]:
     for entry in ladder.LADDER:
         if "cuda" in entry.requires and entry.id != BASELINE:
             module = entry.module()
-            for tile in getattr(module, "TILES", (None,))[:TILES]:
-                more = {} if tile is None else {"tile": tile}
-                yield (
-                    entry.id,
-                    "" if tile is None else str(tile),
-                    lambda *of, m=module, t=more: m.start(*of, **t),
-                )
+            if not hasattr(module, "TILES"):
+                yield entry.id, "", module.start
+                continue
+            for tile in module.TILES[:TILES]:
+                yield entry.id, str(tile), partial(module.start, tile=tile)
 
 
 def _start_each(starts: Iterable[Callable[..., None]]) -> None:

@@ -10,6 +10,7 @@ small JSON file in `course_lib/measure/recordings/`, which `course_lib.measure.r
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import math
 import subprocess
@@ -191,7 +192,7 @@ def measure(
     A, B = (torch.randn(size, size, generator=random, device=device) for _ in range(2))
     exact = A.double() @ B.double()
     results = {entry.id: torch.full_like(A, math.nan) for entry in rungs}
-    starts = {entry.id: _bound(entry, A, B, results[entry.id]) for entry in rungs}
+    starts = {entry.id: functools.partial(entry.module().start, A, B, results[entry.id]) for entry in rungs}
     for start in starts.values():
         start()  # finds the tile and compiles
     errors = {id: float((C - exact).abs().max() / exact.abs().max()) for id, C in results.items()}
@@ -214,11 +215,6 @@ def measure(
         )
         for entry in rungs
     ]
-
-
-def _bound(entry: ladder.Rung, A: Any, B: Any, C: Any) -> Callable[[], None]:
-    start = entry.module().start
-    return lambda: start(A, B, C)
 
 
 def _tile(entry: ladder.Rung, A: Any, B: Any, C: Any) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 from course_lib.commands import record_order
 from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult
 from course_lib.measure import gpu_state, machine
-from course_lib.measure.recording_files import Range
 from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_recordings import EncoderRecording
 from course_lib.speech.encoder_speed import METHOD, SpeedPoint, grid, measure
@@ -75,7 +74,7 @@ def measured(order: RecordOrder) -> EncoderRecording:
         threads=here.threads,
         simd=here.simd,
         system=here.system,
-        cpu_mhz=_range(mhz + _cpu_mhz()),
+        cpu_mhz=gpu_state.range_of(mhz + _cpu_mhz()),
         load=load,
         gpu=gpu_state.recorded(watch) if order.device == "cuda" else None,
         versions=record_order.versions("numpy", "torch"),
@@ -148,11 +147,6 @@ def _cpu_mhz() -> list[float]:
     import psutil
 
     try:
-        return [core.current for core in psutil.cpu_freq(percpu=True) or () if core.current > 0]
+        return [core.current for core in psutil.cpu_freq(percpu=True) or () if 0 < core.current < math.inf]
     except (AttributeError, NotImplementedError, OSError, RuntimeError):
         return []
-
-
-def _range(values: Sequence[float]) -> Range | None:
-    ordered = sorted(value for value in values if math.isfinite(value))
-    return (ordered[0], ordered[len(ordered) // 2], ordered[-1]) if ordered else None

@@ -203,6 +203,7 @@ def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch
     a, _, b, _ = quantised
     d = torch.full((len(a), len(b)), torch.nan, dtype=torch.bfloat16, device=a.device)
     plan = plan_for(name, Problem.of(*quantised, d), None, launch.gpu(a.device).sms)
+    tile = ", ".join(f"{constant} {value}" for constant, value in plan.constants.items())
 
     def reference() -> Tensor:  # a plan knows addresses only: this keeps the tensors alive
         return exact_of(*quantised) if scaled else exact_product(a, b)
@@ -210,7 +211,7 @@ def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch
     def start() -> None:
         launch.launch(plan, a.device, change)
 
-    return Way(start, lambda: d, reference, _tile_of(plan.constants), scaled=scaled)
+    return Way(start, lambda: d, reference, tile, scaled=scaled)
 
 
 def dense_ways(shape: tuple[int, int, int], device: torch.device, sampler: Sampler) -> ComparedProduct:
@@ -347,7 +348,3 @@ def compared(
         )
         for name, way in ways.items()
     ]
-
-
-def _tile_of(constants: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in constants.items())

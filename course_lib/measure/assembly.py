@@ -74,8 +74,6 @@ class Loop:
 class Assembly:
     """The machine code of one compiled version of a function."""
 
-    name: str
-    signature: str
     text: str = field(repr=False)  # everything the compiler wrote
 
     @cached_property
@@ -99,20 +97,15 @@ class Assembly:
         return max(candidates, key=lambda loop: (loop.n_vector, loop.n_scalar), default=None)
 
 
-def inspect(dispatcher: Any, signature: Any = None) -> Assembly:
-    """Return the machine code of a compiled Numba function: the version compiled last, or of `signature`."""
+def inspect(dispatcher: Any) -> Assembly:
+    """Return the machine code of a compiled Numba function: of several versions the one compiled last."""
     if not hasattr(dispatcher, "inspect_asm") or not hasattr(dispatcher, "signatures"):
         kind = type(dispatcher).__name__
         raise TypeError(f"inspect needs a function compiled with @njit, but got a {kind}: {dispatcher!r}.")
-    name = dispatcher.__name__
     if not dispatcher.signatures:
+        name = dispatcher.__name__
         raise ValueError(f"{name} is not compiled yet: Numba compiles at the first call, so call it first.")
-    if signature is None:
-        signature = dispatcher.signatures[-1]
-    elif signature not in dispatcher.signatures:
-        known = "; ".join(str(known) for known in dispatcher.signatures)
-        raise ValueError(f"{name} is not compiled for {signature}; it is for {known}.")
-    return Assembly(name, str(signature), _text(dispatcher, signature))
+    return Assembly(_text(dispatcher, dispatcher.signatures[-1]))
 
 
 def _text(dispatcher: Any, signature: Any) -> str:
@@ -128,11 +121,6 @@ def _text(dispatcher: Any, signature: Any) -> str:
 
 
 # -- from text to loops ------------------------------------------------------------------------------------
-
-
-def parse(text: str) -> Assembly:
-    """Return the Assembly of a piece of assembler text."""
-    return Assembly("", "", text)
 
 
 def _functions(text: str) -> Iterator[list[str]]:
@@ -162,7 +150,7 @@ def _strip(line: str) -> str:
 
 def _innermost_loops(body: list[str]) -> list[Loop]:
     regions = _loop_regions(body)
-    innermost = [own for own in regions if not any(_is_inside(other, own) for other in regions)]
+    innermost = [own for own in regions if not any(is_inside(other, own) for other in regions)]
     loops = [_loop(body[start : end + 1]) for start, end in innermost]
     parents = [_parent(own, regions) for own in innermost]
     return [
@@ -199,12 +187,13 @@ def _reaches(body: list[str], start: int, end: int, places: dict[str, int]) -> b
     return False
 
 
-def _is_inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+def is_inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    """Say whether lines (first, last) of a loop lie in those of another."""
     return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _parent(own: tuple[int, int], regions: list[tuple[int, int]]) -> tuple[int, int] | None:
-    around = [other for other in regions if _is_inside(own, other)]
+    around = [other for other in regions if is_inside(own, other)]
     return min(around, key=lambda region: region[1] - region[0], default=None)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -134,25 +134,20 @@ class Clock:
     why: str
 
 
-def wall_clock(why: str) -> Clock:
-    """Return the wall clock."""
-    return Clock(time.perf_counter, "wall time", why)
-
-
 def choose(threads: int, reasons: dict[str, str | None]) -> Clock:
     """Choose the clock; `reasons` says for each function why CPU time is wrong for it (None: it is right)."""
+    watched = [(name, why) for name, why in reasons.items() if why]
     if threads > 1:
-        return wall_clock("several threads work at once")
-    if not HAS_THREAD_CLOCK:
-        return wall_clock("this system counts the CPU time of a thread too coarsely")
-    for name, why in reasons.items():
-        if why:
-            return wall_clock(f"wall and CPU time differed for {name} ({why}, which CPU time would not see)")
-    return Clock(
-        time.thread_time,
-        "CPU time of the calling thread",
-        f"what other programs take does not count, nor do waits below {100 * ASLEEP:.0f} % of a call",
-    )
+        reason = "several threads work at once"
+    elif not HAS_THREAD_CLOCK:
+        reason = "this system counts the CPU time of a thread too coarsely"
+    elif watched:
+        name, why = watched[0]
+        reason = f"wall and CPU time differed for {name} ({why}, which CPU time would not see)"
+    else:
+        reason = f"what other programs take does not count, nor do waits below {100 * ASLEEP:.0f} % of a call"
+        return Clock(time.thread_time, "CPU time of the calling thread", reason)
+    return Clock(time.perf_counter, "wall time", reason)
 
 
 # -- threads -----------------------------------------------------------------------------------------------
@@ -182,38 +177,18 @@ class ThreadCap:
         self._undo.enter_context(threadpool_limits(limits=self._threads))
         # only what somebody else has loaded: importing it here would cost seconds
         if _numba_has_threads():
-            self._undo.enter_context(_numba_threads(self._threads))
-        if "torch" in sys.modules:
-            self._undo.enter_context(_torch_threads(self._threads))
+            import numba
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a threading layer that Numba finds too old and does not use
+                self._undo.callback(numba.set_num_threads, numba.get_num_threads())
+                numba.set_num_threads(min(self._threads, numba.config.NUMBA_NUM_THREADS))
+        if torch := sys.modules.get("torch"):
+            self._undo.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(self._threads)
 
 
 def _numba_has_threads() -> bool:
     """Say whether Numba has started its threads: asking it for their number would start them."""
     parallel = sys.modules.get("numba.np.ufunc.parallel")
     return parallel is not None and getattr(parallel, "_is_initialized", True)
-
-
-@contextmanager
-def _numba_threads(threads: int) -> Iterator[None]:
-    import numba
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a threading layer that Numba finds too old and does not use
-        before = numba.get_num_threads()
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
-@contextmanager
-def _torch_threads(threads: int) -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

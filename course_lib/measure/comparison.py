@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +175,7 @@ class Comparison:
 
         `guess` is a number, an object with a `.value`, or None.
         """
-        return draw(self, guess, speed)
+        return _draw(self, value_of(guess), speed)
 
     def card(self) -> Facts:
         """Return the fair-comparison card: what was held equal, and how it was measured."""
@@ -245,11 +246,10 @@ class Comparison:
 
 def describe_inputs(inputs: tuple) -> tuple[str, ...]:
     """Return one phrase per array among the inputs; equal neighbours share one."""
-    phrases: dict[str, int] = {}
-    for array in inputs_.arrays(inputs):
-        shape = "(" + " x ".join(str(n) for n in array.shape) + ")"
-        phrase = f"{inputs_.dtype_of((array,))} {shape}, {inputs_.layout_of(array)}"
-        phrases[phrase] = phrases.get(phrase, 0) + 1
+    phrases = Counter(
+        f"{inputs_.dtype_of((array,))} ({' x '.join(map(str, array.shape))}), {inputs_.layout_of(array)}"
+        for array in inputs_.arrays(inputs)
+    )
     return tuple(phrase if count == 1 else f"{count} of {phrase}" for phrase, count in phrases.items())
 
 
@@ -276,13 +276,11 @@ def _error(row: TimedRow, baseline: str) -> str:
 # -- the figure: a bar for each function, in multiples of the baseline -------------------------------------
 
 
-def draw(comparison: Comparison, guess: Any, speed: bool) -> theme.Picture:
-    """Draw the bars; `speed` shows times as fast instead of times as long."""
+def _draw(comparison: Comparison, guessed: float | None, speed: bool) -> theme.Picture:
     if len(comparison.rows) < 2:
         raise ValueError(
             "The figure compares functions, and this comparison has only one: look at its table."
         )
-    guessed = value_of(guess)
     title = finding(comparison, speed)
     values = [1 / row.ratio if speed else row.ratio for row in comparison.rows]
     everything = [*values, 1.0, *([guessed] if guessed and guessed > 0 else [])]
@@ -382,11 +380,11 @@ def _bar(
         value, place, xerr=[[value - low], [high - value]], color=theme.INK, capsize=4, linewidth=1.2
     )
     said = "1x" if is_baseline else times(value)
-    axes.annotate(
+    theme.beside(
+        axes,
         f"{said}  ({seconds_in_words(row.seconds)})",
         (max(high, value, 1.0 if is_log else 0), place),
-        xytext=(9, 0),
-        textcoords="offset points",
+        (9, 0),
         va="center",
         # the guess's line may pass behind a label
         bbox={"boxstyle": "square,pad=0.1", "facecolor": theme.PAPER, "edgecolor": "none"},
@@ -405,11 +403,11 @@ def _draw_guess(axes: Axes, guessed: float, is_log: bool) -> None:
     axes.axvline(guessed, color=theme.INK, linestyle=(0, (4, 2)), linewidth=1.6, zorder=2.5)
     low, high = axes.get_xlim()
     is_right = guessed > ((low * high) ** 0.5 if is_log else (low + high) / 2)
-    axes.annotate(
+    theme.beside(
+        axes,
         f"your guess: {guessed:,.4g}x",
         (guessed, axes.get_ylim()[1]),
-        xytext=(-5 if is_right else 5, -3),
-        textcoords="offset points",
+        (-5 if is_right else 5, -3),
         ha="right" if is_right else "left",
         va="top",
         style="italic",

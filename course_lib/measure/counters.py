@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import threading
 import time
+import timeit
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -213,16 +215,10 @@ def _times() -> int:
     memory = page_aligned(1)
     times = 20_000
     while True:
-        took = min(_seconds(atomic, memory, times) for _ in range(5))
+        took = min(timeit.repeat(partial(atomic, memory, 0, times), number=1, repeat=5))
         if took > CALL_S / 8:
             return max(1, int(times * CALL_S / took))
         times *= 2
-
-
-def _seconds(loop: Callable, memory: np.ndarray, times: int) -> float:
-    start = time.perf_counter()
-    loop(memory, 0, times)
-    return time.perf_counter() - start
 
 
 def _checked(threads: int, strides: Sequence[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ gpu_state.recorded(watch)        the GPU as a recording keeps it
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -102,14 +102,13 @@ def recorded(watch: Watch) -> RecordedGpu:
 
 def _ranges(samples: list[list[str]]) -> dict[str, Range | None]:
     columns = zip(*samples, strict=True) if samples else [()] * len(STATES)
-    return {name: _range(column) for name, column in zip(STATES, columns, strict=True)}
+    return {name: range_of(map(_number, column)) for name, column in zip(STATES, columns, strict=True)}
 
 
-def _range(column: tuple[str, ...]) -> Range | None:
-    numbers = [number for text in column if (number := _number(text)) is not None]
-    if not numbers:
-        return None
-    return min(numbers), float(np.median(numbers)), max(numbers)
+def range_of(values: Iterable[float | None]) -> Range | None:
+    """Return lowest, median and highest of the numbers among the values; None if there is none."""
+    numbers = [value for value in values if value is not None]
+    return (min(numbers), float(np.median(numbers)), max(numbers)) if numbers else None
 
 
 def _number(text: str) -> float | None:

@@ -55,12 +55,12 @@ class Gpu:
 def cpu_name() -> str:
     """Return the CPU's model name."""
     if sys.platform == "darwin":
-        return _sysctl("machdep.cpu.brand_string") or _from_cpuinfo("brand_raw")
+        return _sysctl("machdep.cpu.brand_string") or _cpuinfo_name()
     for line in text_of(Path("/proc/cpuinfo")).splitlines():
         field, _, value = line.partition(":")
         if field.strip() == "model name" and value.strip():
             return " ".join(value.split())
-    return _from_cpuinfo("brand_raw")  # ARM Linux and Windows
+    return _cpuinfo_name()  # ARM Linux and Windows
 
 
 def simd() -> tuple[str, int]:
@@ -71,11 +71,8 @@ def simd() -> tuple[str, int]:
     """
     if platform.machine().lower() in ARM_NAMES:
         return "NEON", 128
-    best = ("scalar", 64)
-    for name, bits, needed in SIMD_LEVELS:
-        if needed <= cpu_features():
-            best = (name, bits)
-    return best
+    present = [(name, bits) for name, bits, needed in SIMD_LEVELS if needed <= cpu_features()]
+    return present[-1] if present else ("scalar", 64)
 
 
 @lru_cache(maxsize=1)
@@ -158,23 +155,26 @@ def caches(root: Path = Path("/")) -> tuple[CacheLevel, ...]:
 
 
 def _cache(folder: Path) -> CacheLevel | None:
-    level, size = text_of(folder / "level"), _size(text_of(folder / "size"))
-    if text_of(folder / "type") == "Instruction" or not level.isdigit() or not size:
+    level, size = _positive(text_of(folder / "level")), _size(text_of(folder / "size"))
+    if text_of(folder / "type") == "Instruction" or not level or not size:
         return None
-    line, ways = text_of(folder / "coherency_line_size"), text_of(folder / "ways_of_associativity")
     return CacheLevel(
-        level=int(level),
+        level=level,
         size_bytes=size,
-        line_bytes=int(line) if line.isdigit() and int(line) else 64,
-        ways=int(ways) if ways.isdigit() and int(ways) else None,
+        line_bytes=_positive(text_of(folder / "coherency_line_size")) or 64,
+        ways=_positive(text_of(folder / "ways_of_associativity")),
         shared_by=_count_cpus(text_of(folder / "shared_cpu_list")),
     )
 
 
+def _positive(text: str) -> int | None:
+    return int(text) or None if text.isdigit() else None
+
+
 def _size(text: str) -> int | None:
-    units = {"K": 2**10, "M": 2**20, "G": 2**30}
-    digits, factor = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
-    return int(digits) * factor if digits.isdigit() else None
+    factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
+    number = _positive(text.rstrip("KMG"))
+    return number and number * factor
 
 
 def _count_cpus(text: str) -> int | None:
@@ -193,19 +193,20 @@ def _caches_of_macos() -> tuple[CacheLevel, ...]:
     levels = []
     for level, name in ((1, "l1dcachesize"), (2, "l2cachesize"), (3, "l3cachesize")):
         # perflevel0 are the fast cores of Apple silicon; Intel Macs have only the plain names
-        size = _sysctl(f"hw.perflevel0.{name}") or _sysctl(f"hw.{name}")
-        if size.isdigit() and int(size):
-            shared = _sysctl("hw.perflevel0.cpusperl2") if level == 2 else ""
-            levels.append(CacheLevel(level, int(size), line, None, int(shared) if shared.isdigit() else None))
+        size = _positive(_sysctl(f"hw.perflevel0.{name}") or _sysctl(f"hw.{name}"))
+        if size:
+            shared = _positive(_sysctl("hw.perflevel0.cpusperl2")) if level == 2 else None
+            levels.append(CacheLevel(level, size, line, None, shared))
     return tuple(levels)
 
 
 def _caches_from_cpuinfo() -> tuple[CacheLevel, ...]:
     """Return what py-cpuinfo knows; its line sizes cannot be trusted, so x86's 64 bytes stand in."""
-    names = ((1, "l1_data_cache_size"), (2, "l2_cache_size"), (3, "l3_cache_size"))
-    sizes = [(level, _cpuinfo().get(name)) for level, name in names]
+    sizes = map(_cpuinfo().get, ("l1_data_cache_size", "l2_cache_size", "l3_cache_size"))
     return tuple(
-        CacheLevel(level, size, 64, None, None) for level, size in sizes if isinstance(size, int) and size
+        CacheLevel(level, size, 64, None, None)
+        for level, size in enumerate(sizes, 1)
+        if isinstance(size, int) and size
     )
 
 
@@ -249,7 +250,8 @@ def gpu() -> Gpu | None:
     """Return the first NVIDIA GPU this process may use, as nvidia-smi tells it; None when there is none."""
     if values := nvidia_smi("name,memory.total,driver_version,compute_cap"):
         name, memory, driver, capability = values
-        return Gpu(name, int(memory) * 2**20 if memory.isdigit() else None, driver, capability)
+        mebibytes = _positive(memory)
+        return Gpu(name, mebibytes and mebibytes * 2**20, driver, capability)
     return None
 
 
@@ -312,5 +314,5 @@ def _cpuinfo() -> dict:
         return {}
 
 
-def _from_cpuinfo(field: str) -> str:
-    return str(_cpuinfo().get(field) or UNKNOWN)
+def _cpuinfo_name() -> str:
+    return str(_cpuinfo().get("brand_raw") or UNKNOWN)

@@ -11,7 +11,7 @@ of the peak; the curve is judged by its shape, against its own highest point.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from numba import cuda, float32
 
@@ -21,7 +21,8 @@ SCHEDULERS = 4  # of a multiprocessor
 WARP = 32
 STEPS = 16  # FMAs of each chain in a turn of the loop
 TURNS = 20_000
-WARPS = (4, 8, 12, 16, 20, 24, 32)  # of a block
+WARPS = (4, 8, 12, 16, 20, 24, 32)  # of a block: a whole number for each scheduler
+ROUNDS = 5
 
 
 @functools.cache
@@ -47,28 +48,23 @@ def kernel(chains: int) -> Callable:
     return dependent_fmas
 
 
-def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> list[HidingPoint]:
-    """Return a point for each number of warps in a block, measured in turns on torch's current GPU.
-
-    Raises ValueError for warps that are not a multiple of the schedulers.
-    """
+def measure(chains: int = 1) -> list[HidingPoint]:
+    """Return a point for each number of warps in a block, measured in turns on torch's current GPU."""
     import torch
 
     from course_lib.measure.cuda_stream import on_torchs_stream
     from course_lib.measure.gpu_timing import samples
 
-    if wrong := [count for count in warps if count % SCHEDULERS or not 0 < count <= WARP]:
-        raise ValueError(f"warps has {wrong[0]}, but a block has 4, 8, … 32: a whole number a scheduler.")
     sms = torch.cuda.get_device_properties(0).multi_processor_count
-    out = torch.empty(sms * WARP * max(warps), dtype=torch.float32, device="cuda")
+    out = torch.empty(sms * WARP * max(WARPS), dtype=torch.float32, device="cuda")
     function = kernel(chains)
 
     def started(count: int) -> Callable[[], None]:
         launched = on_torchs_stream(function, sms, count * WARP)
         return lambda: launched(TURNS, float32(0.5), out)
 
-    taken = samples({str(count): started(count) for count in warps}, rounds)
+    taken = samples({str(count): started(count) for count in WARPS}, ROUNDS)
     work = sms * WARP * STEPS * TURNS * chains
     return [
-        HidingPoint(chains, count / SCHEDULERS, count * work / taken[str(count)].median_s) for count in warps
+        HidingPoint(chains, count / SCHEDULERS, count * work / taken[str(count)].median_s) for count in WARPS
     ]

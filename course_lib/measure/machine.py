@@ -18,6 +18,7 @@ from pathlib import Path
 
 from course_lib.measure import cuda_software, hardware
 from course_lib.measure.hardware import CacheLevel, Gpu
+from course_lib.measure.hardware import openblas_file as openblas_file
 from course_lib.measure.peaks import Peaks, higher, restore
 from course_lib.measure.peaks import measure as _measure_peaks
 from course_lib.measure.progress import Progress
@@ -27,15 +28,15 @@ from course_lib.measure.table import Facts, digits
 
 #: The instruction set each OpenBLAS kernel family is written for, and the family for each instruction set.
 _OPENBLAS_SIMD = {
-    **dict.fromkeys(
-        ("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Athlon", "Opteron"), "SSE2"
-    ),
-    **dict.fromkeys(
-        ("Opteron_SSE3", "Barcelona", "Bobcat", "Katmai", "Coppermine", "Northwood", "Banias"), "SSE2"
-    ),
-    **dict.fromkeys(("Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "Excavator"), "AVX"),
-    **dict.fromkeys(("Haswell", "Zen"), "AVX2"),
-    **dict.fromkeys(("SkylakeX", "Cooperlake", "SapphireRapids"), "AVX-512"),
+    family: simd
+    for simd, families in {
+        "SSE2": "Prescott Core2 Penryn Dunnington Nehalem Atom Athlon Opteron Opteron_SSE3 Barcelona Bobcat "
+        "Katmai Coppermine Northwood Banias",
+        "AVX": "Sandybridge Bulldozer Piledriver Steamroller Excavator",
+        "AVX2": "Haswell Zen",
+        "AVX-512": "SkylakeX Cooperlake SapphireRapids",
+    }.items()
+    for family in families.split()
 }
 #: What to type for the packages that compile and run GPU kernels.
 INSTALL_CUDA = cuda_software.INSTALL
@@ -116,11 +117,6 @@ def blas_is_behind() -> str | None:
 def openblas_choice() -> str | None:
     """Return OpenBLAS's name for the kernels of this CPU's widest SIMD instructions; None: its own choice."""
     return _OPENBLAS_CHOICE.get(describe().simd)
-
-
-def openblas_file() -> Path | None:
-    """Return the file of the OpenBLAS that NumPy brings with it, None if NumPy uses another BLAS."""
-    return hardware.openblas_file()
 
 
 # -- what may be missing -----------------------------------------------------------------------------------

@@ -71,31 +71,28 @@ class InFlight(Shown):
         return f"{in_bytes(self.size_bytes)}, answered by {self.level}"
 
 
-def measure(chases: Sequence[int] = CHASES, seed: int = 0) -> InFlight:
+def measure() -> InFlight:
     """Return what one core of this machine keeps in flight: about a second.
 
-    `chases`: rising numbers that begin with 1. They share one random cycle through the cache lines of a
-    working set beyond L2, from starts that lie evenly along it: in a pass every line is read once, whatever
-    the number of chases. All numbers take turns, in shuffled order. Raises ValueError for other numbers.
+    The CHASES share one random cycle through the cache lines of a working set beyond L2, from starts that lie
+    evenly along it: in a pass every line is read once, whatever the number of chases. All numbers take turns,
+    in shuffled order.
     """
-    counts = [int(count) for count in chases]
-    if not counts or counts[0] != 1 or counts != sorted(set(counts)):
-        raise ValueError(f"chases is {chases!r}, but it must be rising whole numbers that begin with 1.")
     caches = hardware.caches()
     size = working_set(caches)
     line = max([cache.line_bytes for cache in caches], default=64)
     memory, _ = latency.allocate(size, "system")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     order = rng.permutation(size // line).astype(np.uint64) * np.uint64(line // latency.WORD)
     memory[order] = np.roll(order, -1)  # one cycle, in this order
     for _ in range(WARM_UPS):
-        _pass_s(memory, order, counts[-1])
-    seconds: dict[int, list[float]] = {count: [] for count in counts}
+        _pass_s(memory, order, CHASES[-1])
+    seconds: dict[int, list[float]] = {count: [] for count in CHASES}
     for _ in range(ROUNDS):
-        for count in rng.permutation(counts):
+        for count in rng.permutation(CHASES):
             seconds[int(count)].append(_pass_s(memory, order, int(count)))
-    shortest = (1e9 * min(seconds[count]) / len(order) for count in counts)
-    return InFlight(tuple(counts), tuple(shortest), size, line, latency.holding(caches, size)[0])
+    shortest = (1e9 * min(seconds[count]) / len(order) for count in CHASES)
+    return InFlight(CHASES, tuple(shortest), size, line, latency.holding(caches, size)[0])
 
 
 def working_set(caches: Sequence[hardware.CacheLevel]) -> int:

@@ -124,7 +124,7 @@ class Peaks:
 
     def data(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
-        return {"method": METHOD, **asdict(self), "notes": list(self.notes)}
+        return {"method": METHOD, **asdict(self)}
 
 
 def restore(saved: Any) -> Peaks | None:
@@ -143,15 +143,8 @@ def higher(one: Peaks, other: Peaks) -> Peaks:
             return {name: top(a[name], b[name]) for name in b}
         return None if b is None else max(a, b)
 
-    return replace(
-        other,
-        flops=top(one.flops, other.flops),
-        bandwidth=top(one.bandwidth, other.bandwidth),
-        flops_256=top(one.flops_256, other.flops_256),
-        chain=top(one.chain, other.chain),
-        ghz=top(one.ghz, other.ghz),
-        reads=top(one.reads, other.reads),
-    )
+    limits = ("flops", "bandwidth", "flops_256", "chain", "ghz", "reads")
+    return replace(other, **{name: top(getattr(one, name), getattr(other, name)) for name in limits})
 
 
 def measure(

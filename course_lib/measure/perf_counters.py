@@ -2,7 +2,7 @@
 
     count("from course_lib.circles.simd import matmul; A = …", {"simd": "matmul(A, A)"})
 
-Each call is run in two programs, once in the first and `times` more in the second: the difference is of the
+Each call is run in two programs, once in the first and TIMES more in the second: the difference is of the
 calls alone, and starting Python and compiling drop out. Counting takes a processor that shows its counters,
 which most virtual machines do not: there it was tried with a stand-in for `perf` only.
 """
@@ -17,22 +17,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_lib.arguments import whole
 from course_lib.measure import hardware, programs
 from course_lib.measure.table import Table, digits
 
 EVENTS = ("cycles", "instructions", "L1-dcache-loads", "L1-dcache-load-misses")
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 TIME_LIMIT_S = 60
+TIMES = 8
 
 
-def count(setup: str, calls: Mapping[str, str], times: int = 8) -> Table | str:
+def count(setup: str, calls: Mapping[str, str]) -> Table | str:
     """Return what each call counts, a row for each; or in a sentence why nothing can be counted here.
 
     `setup` and the calls are texts, as in timeit: the setup runs once in each program. RuntimeError with the
     last line of a program that fails.
     """
-    whole("times", times)
     if programs.find("perf") is None:
         return "There is no program `perf` here (Linux has it), so only the simulator counts."
     if why := _unseen(_counted(["true"])):
@@ -40,10 +39,10 @@ def count(setup: str, calls: Mapping[str, str], times: int = 8) -> Table | str:
     rows = []
     for name, call in calls.items():
         text = f"{setup}\n{call}\nfor _ in range({{}}):\n    {call}"
-        less, more = (_counted([sys.executable, "-c", text.format(n)]) for n in (0, times))
+        less, more = (_counted([sys.executable, "-c", text.format(n)]) for n in (0, TIMES))
         if why := _unseen(more):
             return why
-        rows.append((name, *(digits((more[event] - less[event]) / times) for event in EVENTS)))
+        rows.append((name, *(digits((more[event] - less[event]) / TIMES) for event in EVENTS)))
     return Table(("of a call", *EVENTS), tuple(rows), notes=("counted by the processor (perf stat)",))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.arguments import is_number, number, whole
+from course_lib.arguments import is_number, whole
 from course_lib.measure.comparison import TITLE_WIDTH
 from course_lib.measure.table import digits
 
@@ -46,6 +46,11 @@ class Point:
     gflops: float
     intensity: float  # flop/byte
     marker: float = 9.0  # diameter of what is drawn for it, in points
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """Its place in the figure."""
+        return self.intensity, self.gflops
 
 
 @dataclass(frozen=True)
@@ -81,13 +86,11 @@ class Roofs:
 
 def attainable(intensity: float, peak_gflops: float, gbps: float) -> float:
     """Return the GFLOP/s that a computation of this intensity can reach at most."""
-    _check_roofs(intensity, peak_gflops, gbps)
     return min(peak_gflops, intensity * gbps)
 
 
 def limit(intensity: float, peak_gflops: float, gbps: float) -> str:
     """Return which roof is over this intensity: "memory" or "compute"."""
-    _check_roofs(intensity, peak_gflops, gbps)
     return "memory" if intensity * gbps < peak_gflops else "compute"
 
 
@@ -99,12 +102,6 @@ def matmul_intensity(M: int, K: int, N: int, itemsize: int) -> float:
     sizes = {"M": M, "K": K, "N": N, "itemsize": itemsize}
     M, K, N, itemsize = (whole(name, value) for name, value in sizes.items())  # NumPy's would overflow
     return 2 * M * K * N / (itemsize * (M * K + K * N + M * N))
-
-
-def _check_roofs(intensity: float, peak_gflops: float, gbps: float) -> None:
-    number("peak_gflops", peak_gflops, above=0)
-    number("gbps", gbps, above=0)
-    number("intensity in flop per byte", intensity, least=0)
 
 
 def figure(
@@ -131,33 +128,25 @@ def figure(
     with theme.figure(8.0, 4.8 + 0.13 * len(points)) as fig:
         axes = fig.subplots()
         axes.set_title(textwrap.fill(title, TITLE_WIDTH))
-        low, high = draw_roofs(axes, points, roofs)
+        draw_roofs(axes, points, roofs)
         for place, point in enumerate(points):
             colour, marker, _ = theme.SERIES[place % len(theme.SERIES)]
             share = _percent(_share(point, roofs.peak, roofs.gbps))
             said = f"{point.name}: {digits(point.gflops)} GFLOP/s, {share} of its roof"
-            axes.plot(
-                [point.intensity],
-                [point.gflops],
-                marker,
-                color=colour,
-                markersize=point.marker,
-                zorder=4,
-                label=said,
-                ls="",
-            )
+            look = {"color": colour, "markersize": point.marker, "zorder": 4, "label": said, "ls": ""}
+            axes.plot(*point.at, marker, **look)
         if points:
             columns = 2 if max(len(point.name) for point in points) <= LONGEST_IN_TWO_COLUMNS else 1
             fig.legend(loc="outside lower center", ncols=columns, fontsize=9.5)
         fig.draw_without_rendering()  # places are known from here on
-        taken = label(axes, points, roofs, low, high)
+        taken = label(axes, points, roofs)
         for point in points:
             name(axes, point, taken, points)
         return theme.Picture.of(fig, _alt(points, title, roofs))
 
 
-def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float, float]:
-    """Draw the roofs into axes that have room for the points; return the range of intensities drawn."""
+def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> None:
+    """Draw the roofs into axes that have room for the points."""
     axes.set(xscale="log", yscale="log")
     axes.set(
         xlabel="arithmetic intensity (flop per byte moved)", ylabel=f"{roofs.prefix}FLOP/s ({roofs.what})"
@@ -185,8 +174,8 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
     axes.grid(True, which="major")
     axes.minorticks_off()
     if roofs.narrow is not None:
-        narrow = [roofs.narrow, roofs.narrow]
-        axes.plot([roofs.narrow / roofs.gbps, high], narrow, color=theme.PINK, linewidth=1.2, alpha=0.6)
+        narrow = [roofs.narrow / gbps, high], [roofs.narrow, roofs.narrow]
+        axes.plot(*narrow, color=theme.PINK, linewidth=1.2, alpha=0.6)
     said = "from a cache, GB/s"
     room, at = math.log(high / low), 0.0
     for level, reads in sorted(roofs.caches.items(), key=lambda cache: -cache[1]):
@@ -194,10 +183,9 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
         axes.plot(ends, [low * reads, peak], color=theme.VIOLET, linewidth=1, alpha=0.6, label=said)
         said = None  # once in the legend
         look = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": theme.VIOLET, "linespacing": 1}
-        where = {"xytext": (0, 4), "textcoords": "offset points"}
         at = max(math.log(ends[1] / low) / room, at + LABEL_WIDTH)  # roofs may end near each other, names not
-        axes.annotate(f"{level}\n{digits(reads, 2)}", (low * math.exp(at * room), peak), **where, **look)
-    return low, high
+        place = (low * math.exp(at * room), peak)
+        theme.beside(axes, f"{level}\n{digits(reads, 2)}", place, (0, 4), **look)
 
 
 def _checked(points: Any) -> list[Point]:
@@ -222,9 +210,8 @@ def _finding(points: Sequence[Point], peak: float, gbps: float) -> str:
             return f"{highest.name} lies above its roof: memory did not move that many bytes"
         return f"{highest.name} lies above the peak: it did fewer operations than were counted"
     if len(points) == 1:
-        point = points[0]
-        share = _share(point, peak, gbps)
-        return f"{point.name} reaches {_percent(share)} of its {limit(point.intensity, peak, gbps)} roof"
+        share = _percent(_share(highest, peak, gbps))
+        return f"{highest.name} reaches {share} of its {roofs[highest]} roof"
     shares = {point.name: _share(point, peak, gbps) for point in points}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
     return f"{best} reaches {_percent(shares[best])} of its roof, {worst} {_percent(shares[worst])}"
@@ -269,56 +256,35 @@ def in_words(roofs: Roofs) -> str:
 # -- where words stand: along the roofs, and beside their points without covering anything -------------------
 
 
-def label(axes: Axes, points: Sequence[Point], roofs: Roofs, low: float, high: float) -> list[Bbox]:
+def label(axes: Axes, points: Sequence[Point], roofs: Roofs) -> list[Bbox]:
     """Write the roofs' numbers along them in a figure that is laid out; return the places that are taken.
 
     They stand in the middle of their line if no marker is there.
     """
     peak, gbps, ridge = roofs.peak, roofs.gbps, roofs.peak / roofs.gbps
+    low, high = axes.get_xlim()
     markers = [_around(axes, point) for point in points]
     (x0, y0), (x1, y1), (x2, y2) = axes.transData.transform([(low, low * gbps), (ridge, peak), (high, peak)])
-    bold = {"weight": "bold", "textcoords": "offset points"}
     said = f"peak: {digits(peak)} {roofs.prefix}FLOP/s"
     places = ((math.sqrt(ridge * high), "center"), (high, "right"), (ridge, "left"))
+    look = {"color": theme.PINK, "weight": "bold"}
     flat = _best(
-        [
-            axes.annotate(said, (x, peak), ha=side, xytext=(0, 5), color=theme.PINK, **bold)
-            for x, side in places
-        ],
-        markers,
+        [theme.beside(axes, said, (x, peak), (0, 5), ha=side, **look) for x, side in places], markers
     )
     said = f"memory: {digits(gbps)} {roofs.prefix}B/s"
-    along = {
-        "ha": "center",
-        "va": "bottom",
-        "rotation_mode": "anchor",
-        "xytext": (-5, 5),
-        "color": theme.VIOLET,
-    }
-    along["rotation"] = math.degrees(math.atan2(y1 - y0, x1 - x0))
+    look = {"ha": "center", "va": "bottom", "color": theme.VIOLET, "weight": "bold"}
+    look |= {"rotation_mode": "anchor", "rotation": math.degrees(math.atan2(y1 - y0, x1 - x0))}
     middles = [low * (ridge / low) ** part for part in (0.5, 0.7, 0.3)]
-    slanted = _best([axes.annotate(said, (x, x * gbps), **along, **bold) for x in middles], markers)
-    named = axes.annotate(
-        f"ridge: {digits(ridge)} flop/byte",
-        (ridge, axes.get_ylim()[0]),
-        xytext=(4, 5),
-        textcoords="offset points",
-    )
+    slanted = _best([theme.beside(axes, said, (x, x * gbps), (-5, 5), **look) for x in middles], markers)
+    named = theme.beside(axes, f"ridge: {digits(ridge)} flop/byte", (ridge, axes.get_ylim()[0]), (4, 5))
     lines = [*_boxes_along((x0, y0), (x1, y1), 8), *_boxes_along((x1, y1), (x2, y2), 8)]
     taken = [flat.get_window_extent(), named.get_window_extent(), *_slanted_boxes(slanted), *lines]
     if roofs.narrow is not None:  # under its line
+        look = {"va": "top", "fontsize": 9.5, "color": theme.PINK}
+        said = f"peak with 256-bit vectors: {digits(roofs.narrow)} GFLOP/s"
         tries = [
-            axes.annotate(
-                f"peak with 256-bit vectors:{between}{digits(roofs.narrow)} GFLOP/s",
-                (at, roofs.narrow),
-                xytext=(dx, -4),
-                textcoords="offset points",
-                ha=side,
-                va="top",
-                fontsize=9.5,
-                color=theme.PINK,
-            )
-            for between in (" ", "\n")
+            theme.beside(axes, words, (at, roofs.narrow), (dx, -4), ha=side, **look)
+            for words in (said, said.replace(": ", ":\n"))
             for at, dx, side in ((high, -5, "right"), (ridge, 5, "left"))
         ]
         best = _best(tries, [*markers, *taken], axes.bbox)
@@ -345,7 +311,7 @@ def _around(axes: Axes, point: Point) -> Bbox:
     """Return the box that a point's marker covers."""
     from matplotlib.transforms import Bbox
 
-    x, y = axes.transData.transform((point.intensity, point.gflops))
+    x, y = axes.transData.transform(point.at)
     radius = point.marker / 2 * PIXELS_A_POINT + EDGE
     return Bbox.from_bounds(x - radius, y - radius, 2 * radius, 2 * radius)
 
@@ -385,9 +351,10 @@ def name(axes: Axes, point: Point, taken: list[Bbox], points: Sequence[Point], r
     import numpy as np
     from matplotlib.transforms import Bbox
 
-    own_x, own_y = axes.transData.transform((point.intensity, point.gflops))
-    markers = [axes.transData.transform((p.intensity, p.gflops)) for p in points if p is not point]
-    obstacles = [*taken, *(_around(axes, other) for other in points if other is not point)]
+    own_x, own_y = axes.transData.transform(point.at)
+    others = [other for other in points if other is not point]
+    markers = [axes.transData.transform(other.at) for other in others]
+    obstacles = [*taken, *(_around(axes, other) for other in others)]
     nearest = min(markers, key=lambda at: math.dist(at, (own_x, own_y)), default=(own_x, own_y + 1))
     up = 1 if nearest[1] < own_y else -1  # away from the neighbour
     radius = point.marker / 2
@@ -406,12 +373,11 @@ def name(axes: Axes, point: Point, taken: list[Bbox], points: Sequence[Point], r
             if outside(extent, axes.bbox) >= 1 or _covers([extent], corners):
                 continue
             if may_cross or not _covers(line, corners):
-                where = {"xytext": (dx, dy), "textcoords": "offset points", "va": "center", "ha": side}
-                at = point.intensity, point.gflops
+                look = {"va": "center", "ha": side}
                 if is_far:  # below all names, which stand on paper: a line never strikes one through
-                    axes.annotate("", at, arrowprops=LEADER, zorder=3.5, **where)
-                ground = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 0.4}
-                axes.annotate(point.name, at, fontsize=NAME_SIZE, bbox=ground, zorder=5, **where)
+                    theme.beside(axes, "", point.at, (dx, dy), arrowprops=LEADER, zorder=3.5, **look)
+                look |= {"bbox": {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 0.4}}
+                theme.beside(axes, point.name, point.at, (dx, dy), fontsize=NAME_SIZE, zorder=5, **look)
                 taken += [extent, *line]
                 return
 

@@ -3,7 +3,7 @@
     code = parse(text)
     code.loops               its innermost loops, in the order of the code
     code.hot                 the one with the most fused multiply-adds
-    code.hot.count("LDS")    instructions of a kind in one turn of it
+    code.hot.kinds["FMA"]    instructions of a kind in one turn of it
 
 A loop is found as a branch back to a label; one without another inside is innermost. The text is that of
 `nvdisasm -c -g`: addresses in /*0a50*/, labels .L_x_1:, and a comment with file and line before a change.
@@ -15,6 +15,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+
+from course_lib.measure.assembly import is_inside
 
 _LABEL = re.compile(r"^\s*(\.L_x?_?\w+):")
 _LINE = re.compile(r'^\s*//## File "(?P<file>[^"]+)", line (?P<line>\d+)')
@@ -62,14 +64,9 @@ class SassInstruction:
     line: int = 0  # 0: not known
 
     @property
-    def operation(self) -> str:
-        """The operation with its modifiers, "LDG.E.128"."""
-        return self.text.split(maxsplit=1)[0]
-
-    @property
     def name(self) -> str:
-        """The operation alone, "LDG"."""
-        return self.operation.partition(".")[0]
+        """The operation without its modifiers, "LDG"."""
+        return re.split(r"[.\s]", self.text, maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
@@ -79,23 +76,10 @@ class SassLoop:
     label: str
     instructions: tuple[SassInstruction, ...]
 
-    def count(self, name: str) -> int:
-        """Return how many instructions have this name, with these modifiers if any ("FFMA", "LDS.128")."""
-        wanted = name.split(".")
-        return sum(
-            instruction.name == wanted[0] and set(wanted) <= set(instruction.operation.split("."))
-            for instruction in self.instructions
-        )
-
     @property
     def kinds(self) -> Counter[str]:
         """How many instructions of each kind a turn has."""
         return Counter(instruction.kind for instruction in self.instructions)
-
-    @property
-    def fma_share(self) -> float:
-        """Fused multiply-adds among the instructions: the part of the issue slots that computes."""
-        return self.kinds["FMA"] / len(self.instructions)
 
 
 @dataclass(frozen=True)
@@ -117,22 +101,14 @@ class Sass:
         return tuple(
             SassLoop(label, self.instructions[first : last + 1])
             for label, (first, last) in sorted(regions.items(), key=lambda item: item[1])
-            if last > first and not any(self._is_inside(other, (first, last)) for other in regions.values())
+            if last > first and not any(is_inside(other, (first, last)) for other in regions.values())
         )
-
-    @staticmethod
-    def _is_inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
-        return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
     @cached_property
     def hot(self) -> SassLoop | None:
         """The innermost loop with the most FMAs (of equals the longest); None if none has any."""
         computing = [loop for loop in self.loops if loop.kinds["FMA"]]
         return max(computing, key=lambda loop: (loop.kinds["FMA"], len(loop.instructions)), default=None)
-
-    def count(self, name: str) -> int:
-        """Return how many instructions of the whole kernel have this name, as `SassLoop.count`."""
-        return SassLoop("", self.instructions).count(name)
 
 
 def parse(text: str) -> Sass:

@@ -1,6 +1,6 @@
 """How time grows with size: the exponent of O(N^p), from the learner's own timings.
 
-growth = scaling({"python-lists": matmul}, (16, 32, 64, 128))
+growth = scaling({"python-lists": matmul}, (16, 32, 64, 128), make_lists)
 growth.exponent("python-lists")          near 3
 growth.predict("python-lists", 1024)     seconds, by the fitted power law
 """
@@ -72,7 +72,9 @@ class Scaling(Shown):
                 self._draw(axes, name, theme.SERIES[number % len(theme.SERIES)])
             if guessed is not None:
                 self._draw_guess(axes, guessed)
-            self._set_ticks(axes)
+            sizes = [n for n, _ in next(iter(self.points.values()))]
+            axes.set_xticks(sizes, [str(n) for n in sizes])
+            axes.minorticks_off()
             axes.legend(loc="upper left")
             axes.set_title(title)
             return theme.Picture.of(fig, self._alt(title, guessed))
@@ -102,11 +104,6 @@ class Scaling(Shown):
             label=f"your guess: n^{guessed:g}",
         )
 
-    def _set_ticks(self, axes: Axes) -> None:
-        sizes = [n for n, _ in next(iter(self.points.values()))]
-        axes.set_xticks(sizes, [str(n) for n in sizes])
-        axes.minorticks_off()
-
     def _finding(self) -> str:
         exponents = {name: self.exponent(name) for name in self.points}
         if len(exponents) == 1:
@@ -130,17 +127,16 @@ class Scaling(Shown):
 def scaling(
     functions: Mapping[str, Callable],
     sizes: Sequence[int],
-    make_inputs: Callable[[int], tuple] | None = None,
+    make_inputs: Callable[[int], tuple],
     *,
     budget_s: float = 6.0,
 ) -> Scaling:
     """Measure functions at growing sizes, each size as a fair comparison.
 
-    `make_inputs(n)` returns the inputs as a tuple (None: two random n x n float64 matrices). `budget_s`
-    is for all sizes together; slow calls get at least one sample at each size.
+    `make_inputs(n)` returns the inputs as a tuple. `budget_s` is for all sizes together; slow calls get at
+    least one sample at each size.
     """
     sizes = _checked(sizes)
-    make_inputs = make_inputs or _two_matrices
     points: dict[str, list[tuple[int, float]]] = {name: [] for name in functions}
     with Progress(None) as bar:
         for done, n in enumerate(sizes):
@@ -168,10 +164,3 @@ def _checked(sizes: Sequence[int]) -> list[int]:
     if not wanted or min(wanted) < 1:
         raise ValueError(f"sizes is {list(sizes)}, but it must be positive whole numbers, one or more.")
     return sorted(set(wanted))
-
-
-def _two_matrices(n: int) -> tuple:
-    import numpy as np
-
-    rng = np.random.default_rng(n)
-    return rng.standard_normal((n, n)), rng.standard_normal((n, n))

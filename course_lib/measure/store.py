@@ -94,8 +94,7 @@ class Store:
             if self._memory is None:
                 try:
                     text = json.dumps({"format": FORMAT, "values": values}, indent=1, sort_keys=True)
-                    earlier = f"{self.path.stem}.*.tmp"  # of earlier versions of this course
-                    whole_files.clear(self.path.parent, f".{self.path.name}.*unfinished", earlier)
+                    whole_files.clear(self.path.parent, f".{self.path.name}.*unfinished")
                     whole_files.write(self.path, text, lasting=True, private=True)
                     return values
                 except OSError as problem:

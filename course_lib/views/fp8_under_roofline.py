@@ -48,7 +48,7 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
     title = _finding("This course" if recorded else "DeepGEMM", series, roofs)
     said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {published.CAVEAT} {NOT_OURS}"
     with panel(8.4, 5.6, title, 66) as (fig, axes):
-        low, high = roofline.draw_roofs(axes, points, roofs)
+        roofline.draw_roofs(axes, points, roofs)
         for number, one in enumerate(series):
             colour, marker, _ = SERIES[number % len(SERIES)]
             x, y = [point.intensity for point in one.points], [point.gflops for point in one.points]
@@ -58,7 +58,7 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
         legend.set_title(textwrap.fill(said, 110), prop={"size": 9})
         legend.get_title().set_color(INK)
         fig.draw_without_rendering()  # places are known from here on
-        taken = roofline.label(axes, points, roofs, low, high)
+        taken = roofline.label(axes, points, roofs)
         for point in (point for one in series if one.named for point in one.points):
             if not _is_crowded(point, points):
                 roofline.name(axes, point, taken, points)

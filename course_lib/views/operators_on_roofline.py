@@ -92,7 +92,7 @@ def operators_roofline(
         axes = every_axes[0]
         axes.set_title(textwrap.fill(title, 64))
         points = [Point(work.said, work.gflops, work.intensity, work.marker) for work in computing]
-        low, high = roofline.draw_roofs(axes, points, roofs)
+        roofline.draw_roofs(axes, points, roofs)
         for work in computing:
             _mark(axes, work, work.intensity, work.gflops)
         if moving:
@@ -100,7 +100,7 @@ def operators_roofline(
         said = NOTE + _left_out([work for work in works if work.share < LEAST])
         _legend(fig, shown, said)
         fig.draw_without_rendering()  # places are known from here on
-        taken = roofline.label(axes, points, roofs, low, high)
+        taken = roofline.label(axes, points, roofs)
         for point in sorted(points, key=lambda point: -point.marker):
             roofline.name(axes, point, taken, points, reach=REACH)
         placed = "; ".join(_in_words(work, roofs) for work in sorted(shown, key=lambda work: -work.share))
