@@ -12,18 +12,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from course_lib import chapter_plan, whole_files
+from course_lib import whole_files
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT_METADATA = ("deletable", "editable", "nbgrader", "nine_circles", "slideshow", "tags")
 FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab hides the section, and "Run All" runs it all the same
 CELL_TYPES = ("code", "markdown", "raw")
+SECOND_EVENING = re.compile(r"#+ Second evening: \S")
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SKIPPED_FOLDERS = {".ipynb_checkpoints", ".venv", "node_modules"}
 
 
 class DamagedNotebook(ValueError):
     """The file is no notebook that could be brought into form; the message is a whole sentence."""
+
+
+def is_second_evening(text: str) -> bool:
+    """Whether a Markdown cell begins a section for a second evening."""
+    return bool(SECOND_EVENING.match(text))
 
 
 def find_notebooks(paths: Iterable[Path]) -> Iterator[Path]:
@@ -102,7 +108,7 @@ def _cell(cell: Any) -> dict[str, Any]:
         "metadata": _kept(cell.get("metadata", {})),
         "source": "\n".join(lines).rstrip().splitlines(keepends=True),
     }
-    if cell["cell_type"] == "markdown" and chapter_plan.is_second_evening("".join(kept["source"])):
+    if cell["cell_type"] == "markdown" and is_second_evening("".join(kept["source"])):
         kept["metadata"][FOLDED] = True
     if cell["cell_type"] == "code":
         kept |= {"execution_count": None, "outputs": []}

@@ -18,7 +18,6 @@ FLOORS: tuple[dict[str, str], ...] = (
     {
         "arguments": "checks of what functions are given",
         "bootstrap": "makes .venv",
-        "chapter_plan": "core paths and second evenings",
         "theme": "colours and words",
         "whole_files": "written whole or not at all",
     },
@@ -47,8 +46,7 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 @cache
 def modules() -> dict[str, Path]:
     """Return every module of the course by its dotted name, packages under their own name."""
-    files = sorted(path for path in LIBRARY.rglob("*.py") if "__pycache__" not in path.parts)
-    return {_dotted(path): path for path in files}
+    return {_dotted(path): path for path in sorted(LIBRARY.rglob("*.py"))}
 
 
 def _dotted(path: Path) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from pace import slowness
+from tools import chapter_plan
 
-from course_lib import chapter_plan
+from course_lib.notebook_form import is_second_evening
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -99,7 +100,7 @@ def test_the_core_path_runs_alone(path, monkeypatch, tmp_path):
 
 def test_what_a_plan_does_not_keep_is_said():
     plan = chapter_plan.planned(CHAPTERS[3])
-    folded = next(n for n, cell in enumerate(plan) if chapter_plan.is_second_evening(cell.text))
+    folded = next(n for n, cell in enumerate(plan) if is_second_evening(cell.text))
     gauss = next(n for n, cell in enumerate(plan) if cell.id == "gauss")
     for place, change, words in (
         (0, {"tags": ()}, "is tagged ():"),

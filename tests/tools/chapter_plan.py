@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.notebook_form import is_second_evening
+
 TAGS = CORE, MORE, FILL = "core", "more", "fill"
 MOST_CELLS, MOST_WORDS, MOST_MINUTES, FEWEST_FILLS = 60, 2000, 60, 2
 #: Six chapters (00 to 05) took their first readers 38 to 85 minutes; this pace gives each within 21 %.
@@ -21,7 +23,6 @@ WORDS_A_MINUTE, LINES_A_MINUTE = 50, 10
 
 _HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_SECOND_EVENING = re.compile(r"#+ Second evening: \S")
 _SOURCES = re.compile(r"#+ Sources\b")
 
 
@@ -57,11 +58,6 @@ def planned(path: Path) -> list[PlannedCell]:
         )
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
     ]
-
-
-def is_second_evening(text: str) -> bool:
-    """Whether a Markdown cell begins a section for a second evening."""
-    return bool(_SECOND_EVENING.match(text))
 
 
 def faults(cells: Sequence[PlannedCell]) -> Iterator[str]:
