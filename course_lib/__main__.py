@@ -21,15 +21,14 @@ COMMANDS = {
     "grade": ("grade", "grade a class: a folder or zip of submissions"),
     "transcribe": ("transcribe", "write down what a speech model hears in a recording"),
 }
-#: These take whatever follows them as it stands.
-PASSING_ON = {"lab"}
+PASSING_ON = "lab"  # it takes whatever follows it as it stands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that ``arguments`` name and return the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     name = arguments[0] if arguments else ""
-    if name in PASSING_ON:
+    if name == PASSING_ON:
         return _module(name).run(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m course_lib", description="Nine Circles of Matmul.")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

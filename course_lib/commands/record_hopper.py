@@ -233,10 +233,8 @@ def dense_ways(shape: tuple[int, int, int], device: torch.device, sampler: Sampl
 
 def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler: Sampler) -> Way:
     """Return our dense product with the fastest of the model's favourites; `fp8_gemm` then takes it, too."""
-    given, d = (
-        (a, m_major(a_scales), b, b_scales),
-        torch.empty(len(a), len(b), dtype=torch.bfloat16, device=a.device),
-    )
+    given = (a, m_major(a_scales), b, b_scales)
+    d = torch.empty(len(a), len(b), dtype=torch.bfloat16, device=a.device)
     exact = exact_of(*given)
     chosen = next(iter(searching.of(given, d, exact, sampler, TRIED)))
     return Way(lambda: gemm.fp8_gemm(*given, out=d), lambda: d, lambda: exact, words(chosen))

@@ -36,7 +36,6 @@ _WRAPPERS = ("ZN7cpython", "cfunc.", "NRT_", "numba_", ".numba")
 class Loop:
     """An innermost loop. The counts are instructions in one turn of it (which may be unrolled)."""
 
-    label: str
     lines: tuple[str, ...]
     n_fma: int
     n_mul: int
@@ -211,22 +210,25 @@ def _is_only_for_stride_one(place: int, loops: list[Loop], parents: list) -> boo
 def _loop(lines: list[str]) -> Loop:
     instructions = [read(line) for line in lines]
     kinds = [instruction.kind for instruction in instructions]
+
+    def total(figure: str) -> int:
+        return sum(getattr(instruction, figure) for instruction in instructions)
+
     vector = [instruction for instruction in instructions if instruction.kind and instruction.vector_bits]
     return Loop(
-        label=lines[0].split(":")[0],
         lines=tuple(lines),
         n_fma=kinds.count("fma"),
         n_mul=kinds.count("mul"),
         n_add=kinds.count("add"),
-        n_loads=sum(instruction.loads for instruction in instructions),
-        n_stores=sum(instruction.stores for instruction in instructions),
+        n_loads=total("loads"),
+        n_stores=total("stores"),
         n_vector=len(vector),
         n_scalar=sum(map(bool, kinds)) - len(vector),
         vector_bits=max((instruction.vector_bits for instruction in vector), default=0),
         is_strided=bool(advanced_by_register(lines) & addresses(lines)),
         n_instructions=sum(not _LABEL.match(line) for line in lines),
-        n_broadcasts=sum(instruction.is_broadcast for instruction in instructions),
-        n_prefetches=sum(instruction.is_prefetch for instruction in instructions),
-        flops=sum(instruction.flops for instruction in instructions),
-        loaded_bytes=sum(instruction.loaded_bytes for instruction in instructions),
+        n_broadcasts=total("is_broadcast"),
+        n_prefetches=total("is_prefetch"),
+        flops=total("flops"),
+        loaded_bytes=total("loaded_bytes"),
     )

@@ -1,7 +1,7 @@
 """What the compiler makes of a kernel, on a computer with or without a GPU: PTX, SASS, registers, spills.
 
     code = compile_kernel(tiled, A, B, C, cc=(9, 0))      a kernel and example arguments, for an H100
-    code.registers, code.spilled_bytes, code.shared_bytes
+    code.registers, code.spill_store_bytes, code.shared_bytes
     code.hot.instructions                                 its inner loop, instructions with their source lines
 
 The way is the one Numba takes before a launch: Numba's typed code becomes LLVM IR, NVVM turns that into PTX
@@ -60,11 +60,6 @@ class DeviceCode:
     spill_store_bytes: int
     spill_load_bytes: int
     shared_bytes: int  # declared in the kernel, of one block
-
-    @property
-    def spilled_bytes(self) -> int:
-        """Bytes a thread moves to and from local memory because it has too few registers."""
-        return self.spill_store_bytes + self.spill_load_bytes
 
     @cached_property
     def sass(self) -> Sass:

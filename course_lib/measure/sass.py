@@ -73,7 +73,6 @@ class SassInstruction:
 class SassLoop:
     """An innermost loop: one turn of it (which the compiler may have unrolled)."""
 
-    label: str
     instructions: tuple[SassInstruction, ...]
 
     @property
@@ -92,16 +91,16 @@ class Sass:
     @cached_property
     def loops(self) -> tuple[SassLoop, ...]:
         """The innermost loops, in the order of the code."""
-        regions = {}
+        ends: dict[int, int] = {}
         for place, instruction in enumerate(self.instructions):
             target = _TARGET.search(instruction.text)
             label = target and (target[1] or target[2])
             if self.labels.get(label, place + 1) <= place:
-                regions[label] = (self.labels[label], place)  # of several jumps back, the last
+                ends[self.labels[label]] = place  # of several jumps back, the last
         return tuple(
-            SassLoop(label, self.instructions[first : last + 1])
-            for label, (first, last) in sorted(regions.items(), key=lambda item: item[1])
-            if last > first and not any(is_inside(other, (first, last)) for other in regions.values())
+            SassLoop(self.instructions[first : last + 1])
+            for first, last in sorted(ends.items())
+            if last > first and not any(is_inside(other, (first, last)) for other in ends.items())
         )
 
     @cached_property

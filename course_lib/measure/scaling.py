@@ -29,7 +29,6 @@ class Scaling(Shown):
     """Measured times over sizes, and the power law seconds = c * n^p fitted to each function's."""
 
     points: dict[str, list[tuple[int, float]]]  # name -> (n, median seconds of a call)
-    threads: int
 
     def exponent(self, name: str) -> float:
         """Return p of the fitted c * n^p: the slope of the line through the points on log-log axes."""
@@ -156,7 +155,7 @@ def scaling(
             )
             for row in result.rows:
                 points[row.name].append((n, row.seconds))
-    return Scaling(points, result.threads)
+    return Scaling(points)
 
 
 def _checked(sizes: Sequence[int]) -> list[int]:

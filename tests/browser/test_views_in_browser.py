@@ -124,7 +124,7 @@ def test_pictures_fit_the_page_and_cut_no_word(page, pictures, monkeypatch):
     looked_at = "SCREENSHOTS" in os.environ
     if not looked_at:
         monkeypatch.setattr(Picture, "of", of_one_drawing())
-    monkeypatch.setattr(assembly, "inspect", assembly.parse)
+    monkeypatch.setattr(assembly, "inspect", assembly.Assembly)
     monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
     for name, body in drawn():
         page.set_content(f"<!doctype html><body>{body}")

@@ -33,7 +33,7 @@ def test_no_command_lists_them():
 
 
 def test_every_command_has_help(capsys):
-    for name in sorted(set(command_line.COMMANDS) - command_line.PASSING_ON):
+    for name in sorted({*command_line.COMMANDS} - {command_line.PASSING_ON}):
         with pytest.raises(SystemExit) as ended:
             command_line.main([name, "--help"])
         assert ended.value.code == 0, name

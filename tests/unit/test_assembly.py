@@ -152,7 +152,7 @@ _ZN7cpythonE:
 
 def test_arm_code_is_read():
     code = Assembly(ARM)
-    assert [loop.label for loop in code.loops] == [".LBB0_3", ".LBB0_4"]  # innermost, and no wrapper
+    assert [loop.lines[0] for loop in code.loops] == [".LBB0_3:", ".LBB0_4:"]  # innermost, and no wrapper
     vector, scalar = code.loops
     assert (vector.n_fma, vector.n_vector, vector.vector_bits) == (2, 2, 128)
     assert (vector.n_loads, vector.n_stores, vector.is_strided) == (2, 1, False)

@@ -55,7 +55,7 @@ def shown():
     from course_lib.measure import assembly, machine
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "inspect", assembly.parse)
+        patch.setattr(assembly, "inspect", assembly.Assembly)
         patch.setattr(machine, "missing", lambda need: f"No {need} here.")
         return {name: make(views) for name, make in view_samples.CALLS.items()}
 

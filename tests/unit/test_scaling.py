@@ -8,10 +8,9 @@ CUBIC = Scaling(
     {
         "cubic": [(n, 2e-9 * n**3) for n in (16, 32, 64)],
         "square": [(n, 5e-8 * n**2) for n in (16, 32, 64)],
-    },
-    threads=1,
+    }
 )
-ALONE = Scaling({"cubic": CUBIC.points["cubic"]}, threads=1)
+ALONE = Scaling({"cubic": CUBIC.points["cubic"]})
 
 
 def test_a_power_law_is_fitted_exactly():
@@ -34,7 +33,6 @@ def test_work_that_grows_quadratically_is_seen():
 
     grown = scaling({"pairs": pairs}, (480, 60, 240, 240), lambda n: (n,), budget_s=0.5)
     assert [n for n, _ in grown.points["pairs"]] == [60, 240, 480]
-    assert grown.threads == 1
     assert grown.exponent("pairs") == pytest.approx(2, abs=0.3)
     measured = dict(grown.points["pairs"])[480]
     assert grown.predict("pairs", 480) == pytest.approx(measured, rel=0.5)
