@@ -135,8 +135,12 @@ def _how_to_allow_namespaces() -> str:
     closed = [
         f"{name}={value}"
         for name, (forbids, value) in _NAMESPACE_SWITCHES.items()
-        if hardware.text_of(Path("/proc/sys", *name.split("."))) == forbids
+        if _setting(name) == forbids
     ]
     if closed:
         return f"sudo sysctl {' '.join(closed)}"
     return "run it outside of this container, or in one that allows user namespaces"
+
+
+def _setting(name: str) -> str:
+    return hardware.text_of(Path("/proc/sys", *name.split(".")))

@@ -31,6 +31,7 @@ __all__ = ["Comparison", "TimedRow", "compare"]
 
 SHORTEST_SAMPLE_S = 1e-3  # a thousand times what reading a clock costs
 TRIALS = 3
+TARGET = 0.02  # half of the 95 % interval of a ratio, as a part of it, at which the measuring ends
 LONGEST_SAMPLE_S = 20e-3
 HASTE_VARIABLE = "NINE_CIRCLES_HASTE"  # set: a look at what a chapter does, in a fraction of the time
 HASTY_ROUNDS, HASTY_SHARE = 2, 0.1
@@ -47,7 +48,6 @@ def compare(
     flops: float | None = None,
     threads: int = 1,
     budget_s: float = 3.0,
-    target: float = 0.02,
     min_rounds: int = 7,
     max_error: bool = True,
     progress: bool | None = None,
@@ -58,17 +58,17 @@ def compare(
 
     `baseline` is the name the others are compared with (None: the first). `flops` is the work of one call;
     None counts 2MNK when the inputs are two matrices (M, K) and (K, N). Thread pools are held to `threads`.
-    Rounds are added until the 95 % interval of every ratio is within ± `target` of it or `budget_s` is spent,
+    Rounds are added until the 95 % interval of every ratio is within ± 2 % of it or `budget_s` is spent,
     but at least `min_rounds` (a function of which one call outlasts the budget is timed once, and the card
     says so). A progress bar appears when it takes long (`progress` True: always, False: never). In `haste`
     a tenth of the budget and two rounds do, if a call takes no longer than that, and the card says so (None:
     where the environment has NINE_CIRCLES_HASTE).
     """
-    baseline = _checked(functions, baseline, threads, budget_s, target, min_rounds)
+    baseline = _checked(functions, baseline, threads, budget_s, min_rounds)
     usable = hardware.threads()
     subjects = {name: TimedFunction(name, function, arguments) for name, function in functions.items()}
     random = np.random.default_rng(seed)
-    run = _Run(list(subjects.values()), subjects[baseline], budget_s, target, min_rounds, random)
+    run = _Run(list(subjects.values()), subjects[baseline], budget_s, min_rounds, random)
     if in_haste() if haste is None else haste:
         run.hurry()
     with Progress(progress) as bar, clocks.ThreadCap(min(threads, usable)) as cap:
@@ -93,7 +93,6 @@ class _Run:
     subjects: list[TimedFunction]
     baseline: TimedFunction
     budget_s: float
-    target: float
     min_rounds: int
     random: np.random.Generator
     notes: list[str] = field(default_factory=list)
@@ -154,7 +153,7 @@ class _Run:
                 self.rounds, check_at = 0, self.min_rounds
                 continue
             self.half_width = self._widest()
-            if self.half_width < self.target and spent >= min(SHORTEST_MEASURING_S, self.patience_s / 2):
+            if self.half_width < TARGET and spent >= min(SHORTEST_MEASURING_S, self.patience_s / 2):
                 self.ended = self.ended or "certain enough"
                 return
             if is_over:
@@ -243,7 +242,7 @@ class _Run:
             sample_s=self.sample_s,
             ended=self.ended,
             half_width=self.half_width if math.isfinite(self.half_width) else 0.0,
-            target=self.target,
+            target=TARGET,
             max_error=any(row.max_error is not None for row in rows),
             seconds_spent=time.perf_counter() - self.start,
             notes=tuple(self.notes),
@@ -294,7 +293,6 @@ def _checked(
     baseline: str | None,
     threads: int,
     budget_s: float,
-    target: float,
     min_rounds: int,
 ) -> str:
     """Return the baseline's name, after refusing arguments that make no sense."""
@@ -310,7 +308,6 @@ def _checked(
     whole("threads", threads)
     whole("min_rounds", min_rounds)
     number("budget_s", budget_s, above=0)
-    number("target", target, above=0)
     return next(iter(functions)) if baseline is None else baseline
 
 
