@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import is_whole
-from course_lib.measure.recording_files import Count, Positive, validated
+from course_lib.measure.recording_files import Count, NotNegative, Positive, validated
 from course_lib.measure.store import opened
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Result:
     dtype: str
     threads: Count
     seconds: Positive
-    spread_s: float
+    spread_s: NotNegative
     gflops: Positive
     max_error: float | None  # max|C - exact| / max|exact| over sampled entries
     when: str  # ISO 8601, UTC
