@@ -13,7 +13,7 @@ from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.lanes import Lanes, coordinates, first_of
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Shift, Value
-from course_lib.simulators.gpu.tally import Hazard, Recorder, WarpStep
+from course_lib.simulators.gpu.tally import Recorder, WarpStep
 
 KINDS = ("load", "store", "atomic")  # by the numbers that `races` has for them
 LONGEST_LOG = 512  # accesses to shared memory kept until the next barrier
@@ -139,18 +139,8 @@ class Addressed(Lanes):
             what += f"in line {other_site.line}, and {order}"
         if same_value:
             what += "; both write the same value"
-        hazard = Hazard(
-            "race",
-            site.line,
-            block,
-            (thread, other_thread),
-            what,
-            array=name,
-            times=times,
-            other_line=other_site.line,
-            other_block=other_block,
-        )
-        self.tally.note(hazard, is_remark=same_value)
+        more = {"others": (other_thread,), "other_line": other_site.line, "other_block": other_block}
+        self.report("race", site.line, (lane, times), what, name, remark=same_value, **more)
 
     # -- barriers ------------------------------------------------------------------------------------------
 
@@ -181,17 +171,13 @@ class Addressed(Lanes):
             slot = int(divided[0])
             here = slot * self.block_lanes + int(np.argmax(arrived[slot]))
             absent = slot * self.block_lanes + int(np.argmax(missing[slot]))
-            self.tally.note(
-                Hazard(
-                    "divergent-barrier",
-                    self.line,
-                    self.block_of(here),
-                    (self.thread_of(here), self.thread_of(absent)),
-                    f"thread {self.thread_of(here)} waits at syncthreads() and thread "
-                    f"{self.thread_of(absent)} of its block does not come",
-                    times=len(divided),
-                )
+            waited_for = self.thread_of(absent)
+            what = (
+                f"thread {self.thread_of(here)} waits at syncthreads() and thread {waited_for} of its block "
+                "does not come"
             )
+            found = here, len(divided)
+            self.report("divergent-barrier", self.line, found, what, others=(waited_for,))
 
     def syncwarp(self, m: Mask, mask: Value) -> None:
         """Order the accesses of those lanes of a warp that come here with the same mask."""
@@ -329,9 +315,7 @@ class Addressed(Lanes):
         phase = (array.offset + shift) * array.item_bytes % step
         cost = place.costs.get(phase)
         if cost is None:
-            function = counting.sectors if array.space == "global" else counting.wavefronts
-            cost = function(m.lanes, place.base, array.offset + shift, array.item_bytes, self.scratch)
-            place.costs[phase] = cost
+            cost = place.costs[phase] = self._cost(array, m.lanes, place.base, shift)
         row = site.rows.get(array.key)
         if row is None:
             row = site.rows[array.key] = self.tally.row(array, site.line, site.kind)
@@ -347,6 +331,11 @@ class Addressed(Lanes):
         if self.recorded is not None:
             self._record(site, place, shift)
 
+    def _cost(self, array: DeviceArray, lanes: np.ndarray, base: np.ndarray, shift: int) -> tuple[int, int]:
+        """Return (requests, sectors) or (requests, wavefronts)."""
+        count = counting.sectors if array.space == "global" else counting.wavefronts
+        return count(lanes, base, array.offset + shift, array.item_bytes, self.scratch)
+
     def _record(self, site: Site, place: LanePlaces, shift: int) -> None:
         """Keep what the recorded warp does here."""
         where, array = self.recorded, place.array
@@ -355,9 +344,7 @@ class Addressed(Lanes):
             return
         start = array.offset + shift - where.start // self.block_lanes * array.block_size
         places = (place.base[where] + start).tolist()
-        count = counting.sectors if array.space == "global" else counting.wavefronts
-        base = np.ascontiguousarray(place.base[where])
-        _, cost = count(lanes, base, array.offset + shift, array.item_bytes, self.scratch)
+        _, cost = self._cost(array, lanes, place.base[where], shift)
         self.recorder.keep(
             WarpStep(
                 site.line,

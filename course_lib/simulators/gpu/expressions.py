@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -39,17 +39,20 @@ _NAMES = {
 }
 
 
+_COUNTED = (np.ndarray, np.inexact)
+
+
 class _Op:
     """An operator at its place: it counts FLOPs, and remembers the last result if that was an index.
 
     A complex product is 6 FLOPs (4 products, 2 sums), every other complex operation 2 at least.
     """
 
-    __slots__ = ("_a", "_b", "_complex_flops", "_function", "_result", "_signed", "_tally", "_unsigned")
+    __slots__ = ("_a", "_b", "_flops", "_function", "_result", "_signed", "_tally", "_unsigned")
 
     def __init__(self, name: str, tally: Any) -> None:
         self._function = numbers.BINARY.get(name) or numbers.COMPARE[name]
-        self._complex_flops, self._tally = 6 if name == "Mult" else 2, tally
+        self._flops, self._tally = {"f": 1, "c": 6 if name == "Mult" else 2}, tally
         self._a = self._b = self._result = self._unsigned = self._signed = None
 
     def __call__(self, m: Mask, a: Any, b: Any) -> Any:
@@ -63,17 +66,12 @@ class _Op:
         ):
             a = self._as_signed(a)  # what an unsigned number and a Python integer make
         result = self._function(a, b)
-        if type(result) is np.ndarray:
-            if result.dtype.kind == "f":
-                self._tally.flops += m.count
-            elif result.dtype.kind == "c":
-                self._tally.flops += m.count * self._complex_flops
+        if isinstance(result, _COUNTED):
+            flops = self._flops.get(result.dtype.kind)
+            if flops:
+                self._tally.flops += m.count * flops
             else:
                 self._a, self._b, self._result = a, b, result
-        elif isinstance(result, np.floating):
-            self._tally.flops += m.count
-        elif isinstance(result, np.complexfloating):
-            self._tally.flops += m.count * self._complex_flops
         return result
 
     def _as_signed(self, vector: np.ndarray) -> np.ndarray:
@@ -92,7 +90,7 @@ class Expressions:
         self.program, self.source, self.name, self.is_kernel = program, source, name, is_kernel
         self.called_at = called_at  # the kernel's line, for a function that stands in another file
         self.regions = Regions(source.node)
-        self.locals = set(self.regions.names)
+        self.locals = self.regions.names
         self.lines: list[str] = []
         self.indent = 1
         self.region: Region = self.regions.root
@@ -363,8 +361,7 @@ class Expressions:
         return self.refuse(node, f"cuda.{path} is not supported in a traced kernel.")
 
     def array_call(self, node: ast.Call, path: str) -> str:
-        given = dict(zip(("shape", "dtype"), node.args, strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
+        given = _by_name(("shape", "dtype"), node)
         name = self.target_name or path.split(".")[0]
         if path == "const.array_like":
             if len(node.args) != 1:
@@ -400,12 +397,15 @@ class Expressions:
         ]
         elsewhere = self.called_at is not None or source.file != self.program.source.file
         name, uses = self.program.add(source, node, line=self.line_of(node) if elsewhere else None)
-        given = dict(zip(source.parameters, node.args, strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        for parameter, argument in given.items():
+        for parameter, argument in _by_name(source.parameters, node).items():
             self.use(argument, uses[parameter])
         call = f"{name}({', '.join(['m', *texts])})"
         return call if elsewhere else f"L.back({self.source.file!r}, {node.lineno}, {call})"
+
+
+def _by_name(parameters: Iterable[str], node: ast.Call) -> dict[str, ast.expr]:
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
+    return dict(zip(parameters, node.args, strict=False)) | named
 
 
 def has_slice(node: ast.expr) -> bool:

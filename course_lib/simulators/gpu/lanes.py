@@ -7,6 +7,7 @@ warps. Every method takes the mask of the lanes that execute it.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -58,32 +59,6 @@ class SharedLoop:
         return self._entered
 
 
-class LaneLoop(SharedLoop):
-    """A for loop whose bounds differ between lanes: it turns until the last one is through."""
-
-    def __init__(
-        self, machine: Lanes, branch: Branch, m: Mask, start: Value, stop: Value, step: Value
-    ) -> None:
-        super().__init__(machine, m, range(0))
-        self._branch, self._next, self._stop, self._step = branch, start, stop, step
-        self._is_upwards = numbers.COMPARE["Gt"](step, 0)
-        self._count = 0
-
-    def step(self) -> bool:
-        """Go to the next turn; False when no lane is left."""
-        self._count = _one_more(self.machine, self._count)
-        self.k = self._next
-        goes_on = numbers.COMPARE["Lt"](self.k, self._stop)
-        if self._is_upwards is not True:
-            above = numbers.COMPARE["Gt"](self.k, self._stop)
-            goes_on = np.where(self._is_upwards, goes_on, above)
-        self.m, _ = self.machine.split(self._branch, self.m, goes_on)
-        if not self.m:
-            return False
-        self._next = numbers.plain(numbers.add(self.k, self._step))
-        return True
-
-
 class WhileLoop(SharedLoop):
     """A while loop: it turns until the condition holds for no lane."""
 
@@ -93,19 +68,40 @@ class WhileLoop(SharedLoop):
 
     def test(self, condition: Callable[[Mask], Value]) -> bool:
         """Evaluate the condition for the lanes in the loop; False when it holds for none."""
-        self._count = _one_more(self.machine, self._count)
+        if self._count >= LONGEST_LOOP:
+            self.machine.refuse(
+                f"this loop has turned {LONGEST_LOOP:,} times and does not end; threads that wait for other "
+                "threads (spin locks, flags) cannot run in lockstep"
+            )
+        self._count += 1
         if self.m:
             self.m, _ = self.machine.split(self._branch, self.m, condition(self.m))
         return bool(self.m)
 
 
-def _one_more(machine: Lanes, count: int) -> int:
-    if count >= LONGEST_LOOP:
-        machine.refuse(
-            f"this loop has turned {LONGEST_LOOP:,} times and does not end; threads that wait for other "
-            "threads (spin locks, flags) cannot run in lockstep"
-        )
-    return count + 1
+class LaneLoop(WhileLoop):
+    """A for loop whose bounds differ between lanes: it turns until the last one is through."""
+
+    def __init__(
+        self, machine: Lanes, branch: Branch, m: Mask, start: Value, stop: Value, step: Value
+    ) -> None:
+        super().__init__(machine, branch, m)
+        self._next, self._stop, self._step = start, stop, step
+        self._is_upwards = numbers.COMPARE["Gt"](step, 0)
+
+    def step(self) -> bool:
+        """Go to the next turn; False when no lane is left."""
+        self.k = self._next
+        if not self.test(self._goes_on):
+            return False
+        self._next = numbers.plain(numbers.add(self.k, self._step))
+        return True
+
+    def _goes_on(self, m: Mask) -> Value:
+        below = numbers.COMPARE["Lt"](self.k, self._stop)
+        if self._is_upwards is True:
+            return below
+        return np.where(self._is_upwards, below, numbers.COMPARE["Gt"](self.k, self._stop))
 
 
 # -- the lanes -----------------------------------------------------------------------------------------------
@@ -167,31 +163,22 @@ class Lanes:
         return yes, no
 
     def all_of(self, m: Mask, *terms: Any) -> Value:
-        """Return a and b and …: the first that is false, else the last one.
-
-        A term is evaluated by the lanes for which those before it hold.
-        """
-        result = terms[0]
-        for term in terms[1:]:
-            holds = numbers.truth(result)
-            m = self._masked(m, holds)
-            if not m:
-                break
-            result = self._either(holds, term(m), result)
-        return result
+        """Return a and b and …: the first that is false, else the last one."""
+        return self._in_turn(numbers.truth, m, terms)
 
     def any_of(self, m: Mask, *terms: Any) -> Value:
-        """Return a or b or …: the first that is true, else the last one.
+        """Return a or b or …: the first that is true, else the last one."""
+        return self._in_turn(self.negated, m, terms)
 
-        A term is evaluated by the lanes for which those before it do not hold.
-        """
+    def _in_turn(self, goes_on: Callable[[Value], Value], m: Mask, terms: tuple) -> Value:
+        """Evaluate each term by those lanes that go on after what they got from the terms before it."""
         result = terms[0]
         for term in terms[1:]:
-            fails = self.negated(result)
-            m = self._masked(m, fails)
+            further = goes_on(result)
+            m = self._masked(m, further)
             if not m:
                 break
-            result = self._either(fails, term(m), result)
+            result = self._either(further, term(m), result)
         return result
 
     def contained(self, m: Mask, value: Value, values: Any) -> Value:
@@ -284,12 +271,23 @@ class Lanes:
         return value.value
 
     def report(
-        self, kind: str, line: int, found: tuple[int, int], what: str, array: str = "", remark: bool = False
+        self,
+        kind: str,
+        line: int,
+        found: tuple[int, int],
+        what: str,
+        array: str = "",
+        remark: bool = False,
+        others: tuple = (),
+        **more: Any,
     ) -> None:
-        """Note a hazard, or what is worth a look, that lanes have met: `found` is `first_of` them."""
+        """Note a hazard, or what is worth a look, that lanes have met: `found` is `first_of` them.
+
+        others: threads that it is about as well. more: fields of `Hazard`.
+        """
         lane, times = found
-        threads = (self.thread_of(lane),)
-        hazard = Hazard(kind, line, self.block_of(lane), threads, what, array=array, times=times)
+        threads = (self.thread_of(lane), *others)
+        hazard = Hazard(kind, line, self.block_of(lane), threads, what, array=array, times=times, **more)
         self.tally.note(hazard, remark)
 
     def left_out(self, m: Mask, statement: str) -> None:
@@ -341,7 +339,7 @@ class Lanes:
 
     def shape_of(self, value: Any) -> tuple[int, ...]:
         """Return the shape of an array that the kernel declares."""
-        shape = value if isinstance(value, tuple) else (value,)
+        shape = self.as_index(value)
         for size in shape:
             if type(size) is not int or size < 0:
                 self.refuse("the shape of a shared or local array must be whole numbers known when compiling")
@@ -356,14 +354,12 @@ class Lanes:
     def attribute(self, value: Any, name: str) -> Any:
         """Return shape, size or ndim of an array, or a part of a complex number."""
         if isinstance(value, ARRAYS):
-            if name == "shape":
-                return value.shape
+            if name in ("shape", "dtype"):
+                return getattr(value, name)
             if name == "size":
-                return int(np.prod(value.shape, dtype=np.int64))
+                return math.prod(value.shape)
             if name == "ndim":
                 return len(value.shape)
-            if name == "dtype":
-                return value.dtype
         elif isinstance(value, Triple):
             if name in Triple.__slots__:
                 return getattr(value, name)

@@ -58,17 +58,15 @@ class Writer(Expressions):
         self.region, self.indent = outer, indent
 
     def statement(self, node: ast.stmt) -> None:
-        method = self.method_for("do", node)
-        if isinstance(node, ast.Pass) or _is_text(node):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Pass) or is_text:
             return
+        method = self.method_for("do", node)
         if self.called_at is None:
             line = node.lineno
             row = self.program.bind("line", lambda machine: machine.tally.line(line))
             self.put(f"L.line = {line}; {row}.warps += m.warps; {row}.threads += m.count")
         method(node)
-
-    def do_Pass(self, node: ast.Pass) -> None:
-        pass
 
     def do_Expr(self, node: ast.Expr) -> None:
         self.put(self.expression(node.value))
@@ -173,12 +171,10 @@ class Writer(Expressions):
         turns = self.turns(node)
         loop = self.fresh("loop")
         self.put(f"{loop} = {turns}")
+        self.loops.append(loop)
         self.put(f"while {loop}.step():")
-        self.indent += 1
-        self.put(f"m = {loop}.m")
-        self.loop_body(node, loop, lambda: self.assign_name(node.target.id, f"{loop}.k"))
-        self.indent -= 1
-        self.put(f"m = {loop}.out()")
+        self.loop_body(node, loop, node.target.id)
+        self.loops.pop()
 
     def turns(self, node: ast.For) -> str:
         """Return the text that makes the turns of a for loop: over range(…), or over a tuple of numbers."""
@@ -199,22 +195,20 @@ class Writer(Expressions):
         self.put(f"{loop} = WhileLoop(L, {self.branch(node)}, m)")
         self.loops.append(loop)  # the condition is part of every turn
         self.put(f"while {loop}.test(lambda m: {self.expression(node.test)}):")
+        self.loop_body(node, loop)
         self.loops.pop()
+
+    def loop_body(self, node: ast.For | ast.While, loop: str, variable: str = "") -> None:
         self.indent += 1
         self.put(f"m = {loop}.m")
-        self.loop_body(node, loop, lambda: None)
+        if variable:  # is assigned in every turn
+            outer, self.region = self.region, self.regions.of(node.body)
+            self.put(f"_h{self.region.number} = m")
+            self.assign_name(variable, f"{loop}.k")
+            self.region = outer
+        self.block(node.body)
         self.indent -= 1
         self.put(f"m = {loop}.out()")
-
-    def loop_body(self, node: ast.For | ast.While, loop: str, begin: Callable[[], None]) -> None:
-        self.loops.append(loop)
-        outer = self.region
-        self.region = self.regions.of(node.body)
-        self.put(f"_h{self.region.number} = m")
-        begin()
-        self.region = outer
-        self.block(node.body)
-        self.loops.pop()
 
     def do_Break(self, node: ast.Break) -> None:
         self.put(f"{self.loops[-1]}.drop(m)")
@@ -235,10 +229,6 @@ class Writer(Expressions):
         if self.is_kernel:
             self.put("L.leave(m)")
         self.put("m = _nobody")
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 # -- the whole kernel ----------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 # -- which parameters a function reads, writes and updates ---------------------------------------------------
 
@@ -63,49 +62,26 @@ class Roots:
 # -- where a variable lives, so that most assignments need no mask -------------------------------------------
 
 
-@dataclass
 class Region:
-    """A block of statements; `number` counts them in the order of the text."""
+    """A block of statements; `number` counts them in the order of the text, `path` ends with it."""
 
-    number: int
-    parent: Region | None
-    depth: int
-
-    def common(self, other: Region) -> Region:
-        """Return the smallest region that contains both."""
-        one: Region = self
-        while one.depth > other.depth:
-            one = one.parent
-        while other.depth > one.depth:
-            other = other.parent
-        while one is not other:
-            one, other = one.parent, other.parent
-        return one
-
-
-@dataclass
-class _Seen:
-    smallest: Region
-    assigned_in: list[Region] = field(default_factory=list)
-    first: dict[int, bool] = field(default_factory=dict)  # region number: was the first thing an assignment?
+    def __init__(self, number: int, around: tuple[Region, ...]) -> None:
+        self.number = number
+        self.path = (*around, self)
 
 
 class Regions:
     """The regions of a function and the home of each of its variables."""
 
     def __init__(self, function: ast.FunctionDef) -> None:
+        self.names: set[str] = set()  # of all local variables
         self._bodies: dict[int, Region] = {}
-        self._seen: dict[str, _Seen] = {}
-        self._count = 0
-        self.root = self._new(function.body, None)
+        self._within: dict[str, tuple[Region, ...]] = {}  # the path to all places where a variable is seen
+        self._first: dict[tuple[str, Region], bool] = {}  # was the first thing there an assignment?
+        self.root = self._new(function.body, ())
         for argument in function.args.args:
-            self._store(argument.arg, self.root)
+            self._touch(argument.arg, self.root, is_assignment=True)
         self._block(function.body, self.root)
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of all local variables."""
-        return [name for name, seen in self._seen.items() if seen.assigned_in]
 
     def of(self, body: list[ast.stmt]) -> Region:
         """Return the region of a block."""
@@ -113,19 +89,13 @@ class Regions:
 
     def home(self, name: str) -> tuple[Region, bool]:
         """Return the region where a variable lives, and whether it is surely assigned before it is used."""
-        seen = self._seen[name]
-        region = seen.smallest
-        while True:
-            if seen.first.get(region.number, False):
+        for region in reversed(self._within[name]):
+            if self._first[name, region]:
                 return region, True
-            if region.parent is None:
-                return region, False
-            region = region.parent
+        return self.root, False
 
-    def _new(self, body: list[ast.stmt], parent: Region | None) -> Region:
-        region = Region(self._count, parent, parent.depth + 1 if parent else 0)
-        self._count += 1
-        self._bodies[id(body)] = region
+    def _new(self, body: list[ast.stmt], around: tuple[Region, ...]) -> Region:
+        region = self._bodies[id(body)] = Region(len(self._bodies), around)
         return region
 
     def _block(self, body: list[ast.stmt], region: Region) -> None:
@@ -133,62 +103,45 @@ class Regions:
             self._statement(statement, region)
 
     def _statement(self, node: ast.stmt, region: Region) -> None:
-        if isinstance(node, ast.If):
+        if isinstance(node, ast.If | ast.While):
             self._loads(node.test, region)
-            self._inner(node.body, region)
-            self._inner(node.orelse, region)
-        elif isinstance(node, ast.While):
-            self._loads(node.test, region)
-            self._inner(node.body, region)
+            self._block(node.body, self._new(node.body, region.path))
+            self._block(node.orelse, self._new(node.orelse, region.path))
         elif isinstance(node, ast.For):
             self._loads(node.iter, region)
-            body = self._new(node.body, region)
+            body = self._new(node.body, region.path)
             self._targets(node.target, body)
             self._block(node.body, body)
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
             if isinstance(node, ast.AugAssign):
-                self._loads_target(node.target, region)
+                self._loads(node.target, region)
             self._loads(node.value, region)
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._targets(target, region)
         else:
             self._loads(node, region)
 
-    def _inner(self, body: list[ast.stmt], region: Region) -> None:
-        self._block(body, self._new(body, region))
-
     def _targets(self, target: ast.expr, region: Region) -> None:
         if isinstance(target, ast.Name):
-            self._store(target.id, region)
+            self._touch(target.id, region, is_assignment=True)
         elif isinstance(target, ast.Tuple | ast.List):
             for element in target.elts:
                 self._targets(element, region)
         else:
             self._loads(target, region)
 
-    def _loads_target(self, target: ast.expr, region: Region) -> None:
-        if isinstance(target, ast.Name):
-            self._load(target.id, region)
-
     def _loads(self, node: ast.AST, region: Region) -> None:
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name):
-                self._load(inner.id, region)
+                self._touch(inner.id, region)
 
-    def _touch(self, name: str, region: Region, is_assignment: bool) -> _Seen:
-        seen = self._seen.setdefault(name, _Seen(region))
-        seen.smallest = seen.smallest.common(region)
-        around: Region | None = region
-        while around is not None:  # inside a region further in, an assignment may not happen
-            seen.first.setdefault(around.number, is_assignment and around is region)
-            around = around.parent
-        return seen
-
-    def _load(self, name: str, region: Region) -> None:
-        self._touch(name, region, False)
-
-    def _store(self, name: str, region: Region) -> None:
-        self._touch(name, region, True).assigned_in.append(region)
+    def _touch(self, name: str, region: Region, is_assignment: bool = False) -> None:
+        within = self._within.get(name, region.path)
+        self._within[name] = tuple(one for one in within if one in region.path)
+        for one in region.path:  # inside a region further in, an assignment may not happen
+            self._first.setdefault((name, one), is_assignment and one is region)
+        if is_assignment:
+            self.names.add(name)
 
 
 def may_leave(node: ast.stmt) -> bool:
