@@ -104,14 +104,6 @@ def _level_of(cache: CacheLevel) -> Level:
 # -- what a run counted --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ArrayMisses:
-    """One array's part: its accesses (of level 1) and its misses, one number per level."""
-
-    accesses: int
-    misses: tuple[int, ...]
-
-
 @dataclass(frozen=True, repr=False)
 class CacheCounts(Shown):
     """What the levels counted: tuples with one number per level, nearest first."""
@@ -120,7 +112,7 @@ class CacheCounts(Shown):
     accesses: tuple[int, ...]  # of level 1: all; of a later level: the misses of the one before
     misses: tuple[int, ...]
     write_backs: tuple[int, ...]  # dirty lines that went from this level to the next (the last: behind it)
-    by_array: Mapping[str, ArrayMisses]
+    by_array: Mapping[str, tuple[int, ...]]  # the misses in each array
     flops: int | None = None  # floating-point operations of the program, if known
 
     @property
@@ -178,7 +170,7 @@ class CacheCounts(Shown):
         row = [name, f"{self.accesses[n]:,}", f"{self.misses[n]:,}"]
         row.append("–" if rate != rate else f"{digits(100 * rate)} %")
         row += [digits(self.misses_per_flop[n])] if self.flops else []
-        row += [f"{part.misses[n]:,}" for part in self.by_array.values()]
+        row += [f"{misses[n]:,}" for misses in self.by_array.values()]
         return [*row, f"{self.write_backs[n]:,}"]
 
     def _notes(self) -> tuple[str, ...]:
@@ -221,7 +213,7 @@ def simulate(
     that are not negative are converted), or a Trace, which brings its writes and its arrays with it.
     levels: nearest first; the lines of a level may not be shorter than those of the level before.
     writes: one bool per address, True for a write; None: all are reads.
-    arrays: name -> (start, bytes), to tell the accesses and misses of each array apart.
+    arrays: name -> (start, bytes), to tell the misses of each array apart.
 
     Raises ValueError or TypeError in one sentence for anything else.
     """
@@ -241,12 +233,10 @@ class Cache:
     """Caches that keep their contents from one `run` to the next: for traces too long to store."""
 
     def __init__(self, levels: Sequence[Level], arrays: Mapping[str, tuple[int, int]] | None = None) -> None:
-        from course_lib.simulators.lru import Stage, count_owners  # with it comes Numba
+        from course_lib.simulators.lru import Stage  # with it comes Numba
 
-        self._count_owners = count_owners
         self.levels = _checked_levels(levels)
         self._names, self._starts, self._sizes = _checked_arrays(arrays or {})
-        self._touched = np.zeros(len(self._names), np.int64)
         self._reads_only = np.zeros(BLOCK, np.uint8)
         # a level hands on at most a fetch and a victim for each fetch, and every write-back it was given
         self._stages = [
@@ -261,7 +251,6 @@ class Cache:
         for start in range(0, len(addresses), BLOCK):
             requests = addresses[start : start + BLOCK]
             what = self._reads_only[: len(requests)] if kinds is None else kinds[start : start + BLOCK]
-            self._count_owners(requests, self._starts, self._sizes, self._touched)
             for stage in self._stages:
                 requests, what = stage.send(requests, what, self._starts, self._sizes)
 
@@ -274,8 +263,7 @@ class Cache:
             misses=tuple(int(stage.tally[MISSES]) for stage in stages),
             write_backs=tuple(int(stage.tally[WRITE_BACKS]) for stage in stages),
             by_array={
-                name: ArrayMisses(int(self._touched[n]), tuple(int(stage.missed[n]) for stage in stages))
-                for n, name in enumerate(self._names)
+                name: tuple(int(stage.missed[n]) for stage in stages) for n, name in enumerate(self._names)
             },
             flops=flops,
         )

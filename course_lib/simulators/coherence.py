@@ -19,9 +19,9 @@ word share it truly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,14 +57,6 @@ _COLUMNS = {
     "invalidations": ("invalidations",),
     "bus": ("bus_reads", "bus_read_exclusives", "upgrades"),
 }
-
-
-class Event(NamedTuple):
-    """One access: `core` reads or writes the word at a byte address."""
-
-    core: int
-    address: int
-    write: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,47 +101,28 @@ def simulate(events: Events, cores: int | None = None, line_bytes: int = 64) -> 
     """
     array = _as_array(events)
     cores = _checked(array, cores, line_bytes)
-    from course_lib.simulators.coherence_kernel import run
+    from course_lib.simulators.coherence_kernel import play
 
-    columns = [np.ascontiguousarray(column) for column in array.T]
-    return CoherenceCounts(run(columns, cores, line_bytes, WORD_BYTES, len(COUNTS)))
-
-
-def interleave(traces: Sequence[Events], turn: int = 1) -> np.ndarray:
-    """Return the events of several cores in one order: `turn` accesses of each core, round and round.
-
-    A trace is (byte address, is a write) for each access of one core; core n runs traces[n].
-    """
-    whole("turn", turn)
-    columns = []
-    for core, trace in enumerate(traces):
-        pairs = np.asarray(list(trace) if not isinstance(trace, np.ndarray) else trace, np.int64)
-        pairs = pairs.reshape(-1, 2)
-        at = np.arange(len(pairs))
-        columns.append(np.column_stack([at // turn, np.full(len(pairs), core), at % turn, pairs]))
-    if not columns:
-        return np.zeros((0, 3), np.int64)
-    every = np.concatenate(columns)
-    order = np.lexsort((every[:, 2], every[:, 1], every[:, 0]))
-    return np.ascontiguousarray(every[order][:, [1, 3, 4]])
+    core, address, write = (np.ascontiguousarray(column) for column in array.T)
+    lines, numbers = np.unique(address // line_bytes, return_inverse=True)
+    words = WORD_BYTES.bit_length() - 1, line_bytes // WORD_BYTES - 1
+    per_core = np.zeros((cores, len(COUNTS)), np.int64)
+    play(core, address, write, numbers, len(lines), *words, per_core)
+    return CoherenceCounts(per_core)
 
 
-def counters(threads: int, times: int, stride_bytes: int, turn: int = 1, locked: bool = False) -> np.ndarray:
-    """Return the events of threads that each increment a counter of their own `times` times.
+def counters(threads: int, times: int, stride_bytes: int, locked: bool = False) -> np.ndarray:
+    """Return the events of threads that take turns to increment a counter of their own, each `times` times.
 
     Counter t lies at byte `stride_bytes` * t (0: all count in one). An increment is a read and a write;
-    a `locked` one asks at once for the line as its own and is a single write here. `turn` increments of one
-    thread come before the next thread's turn: 1 is the worst case for caches.
+    a `locked` one asks at once for the line as its own and is a single write here.
     """
     asked = (("threads", threads, 1), ("times", times, 0), ("stride_bytes", stride_bytes, 0))
     for what, value, least in asked:
         whole(what, value, least=least)
-    steps = [1] if locked else [0, 1]
-    traces = [
-        np.column_stack([np.full(len(steps) * times, thread * stride_bytes), np.tile(steps, times)])
-        for thread in range(threads)
-    ]
-    return interleave(traces, len(steps) * turn)
+    turns = np.meshgrid(range(times), range(threads), [1] if locked else [0, 1], indexing="ij")
+    _, core, write = (axis.ravel() for axis in turns)
+    return np.column_stack([core, core * stride_bytes, write])
 
 
 # -- one line, step by step --------------------------------------------------------------------------------
@@ -193,15 +166,12 @@ def access(states: str, core: int, write: bool) -> tuple[str, str, str, bool]:
     return "".join(after), bus, source, written_back
 
 
-def history(
-    events: Events, address: int, cores: int | None = None, line_bytes: int = 64, most: int = 200
-) -> tuple[Transition, ...]:
-    """Return what the first `most` accesses to one line did to it: the line that holds the byte `address`."""
+def history(events: Events, line_bytes: int, most: int) -> tuple[Transition, ...]:
+    """Return what the first `most` accesses to one line did to it: the line at address 0."""
     array = _as_array(events)
-    cores = _checked(array, cores, line_bytes)
-    states = "I" * cores
+    states = "I" * _checked(array, None, line_bytes)
     found = []
-    for core, at, write in array[array[:, 1] // line_bytes == address // line_bytes][:most].tolist():
+    for core, at, write in array[array[:, 1] < line_bytes][:most].tolist():
         states, bus, source, written_back = access(states, core, bool(write))
         found.append(Transition(core, bool(write), at, states, bus, source, written_back))
     return tuple(found)

@@ -15,21 +15,11 @@ READS, WRITES, HITS, MISSES, BUS_READS, BUS_READ_EXCLUSIVES, UPGRADES = range(7)
 INVALIDATIONS, WRITE_BACKS, CACHE_TO_CACHE, COLD, TRUE_SHARING, FALSE_SHARING, OWNERSHIP_MOVES = range(7, 14)
 
 
-def run(columns: list[np.ndarray], cores: int, line_bytes: int, word_bytes: int, counts: int) -> np.ndarray:
-    """Return the counts per core, (cores, counts), for columns core, address, write."""
-    core, address, write = columns
-    line_shift, word_shift = line_bytes.bit_length() - 1, word_bytes.bit_length() - 1
-    lines, numbers = np.unique(address >> line_shift, return_inverse=True)
-    per_core = np.zeros((cores, counts), np.int64)
-    words_mask = line_bytes // word_bytes - 1
-    play(core, address, write, numbers, len(lines), word_shift, words_mask, per_core)
-    return per_core
-
-
 @compiled
 def play(core, address, write, numbers, lines, word_shift, words_mask, per_core):
-    """Run every access through the protocol and count.
+    """Run every access through the protocol and count in `per_core` (cores, counts).
 
+    The accesses are columns; `numbers` has the number of each one's line, of `lines` lines.
     `news` has a bit for each word that another core has written and this core has not been told of since its
     last miss that brought news; `useful` says whether the present stay of a line has touched such a word.
     """

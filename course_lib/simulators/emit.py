@@ -31,7 +31,7 @@ def nest(sizes: Sizes, blocks: Sizes, order: str, at: Mapping[str, Matrix], kept
     strides = np.zeros((3, 3), np.uint64)  # bytes that a matrix moves when i, k or j goes up by one
     for n, (name, (down, along)) in enumerate(AXES.items()):
         strides[n, LOOPS.index(down)] = at[name].row_stride
-        strides[n, LOOPS.index(along)] = at[name].column_stride
+        strides[n, LOOPS.index(along)] = at[name].itemsize
     starts = np.array([at[name].start for name in AXES], np.uint64)
     inner = np.array([LOOPS.index(loop) for loop in order])
     longest = 4 * blocks[inner[2]] + 2
@@ -122,6 +122,7 @@ def nest_accesses(sizes: Sizes, blocks: Sizes, innermost: str, kept: str) -> int
     steps = math.prod(sizes)
     if not steps or not kept:
         return 4 * steps
-    size, block = sizes["ikj".index(innermost)], blocks["ikj".index(innermost)]
+    loop = LOOPS.index(innermost)
+    size, block = sizes[loop], blocks[loop]
     runs = steps // size * -(-size // block)
     return 2 * steps + 2 * runs if kept == "C" else 3 * steps + runs

@@ -69,7 +69,7 @@ def copied(source: np.ndarray, target: np.ndarray) -> Accesses:
 
 def corner(matrix: Matrix, row: int, column: int) -> int:
     """Return the address of an element."""
-    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
+    return matrix.start + row * matrix.row_stride + column * matrix.itemsize
 
 
 # -- both operands packed ----------------------------------------------------------------------------------
@@ -89,16 +89,16 @@ def packed(sizes: Sizes, tiles: Tiles, at: Mapping[str, Matrix]) -> Chunks:
         nc = min(NC, N - jc)
         for pc in range(0, K, KC):
             kc = min(KC, K - pc)
-            yield _packing(corner(B, pc, jc), B.column_stride, B.row_stride, nc, kc, NR, buffer_B)
+            yield _packing(corner(B, pc, jc), item, B.row_stride, nc, kc, NR, buffer_B)
             for ic in range(0, M, MC):
                 mc = min(MC, M - ic)
-                yield _packing(corner(A, ic, pc), A.row_stride, A.column_stride, mc, kc, MR, buffer_A)
+                yield _packing(corner(A, ic, pc), A.row_stride, item, mc, kc, MR, buffer_A)
                 for jr in range(0, nc, NR):
                     parts: list[Accesses] = []
                     b = addresses(buffer_B.start + jr * kc * item, (NR * item, kc), (item, NR))
                     for ir in range(0, mc, MR):
                         a = addresses(buffer_A.start + ir * kc * item, (MR * item, kc), (item, MR))
-                        rows, columns = (C.row_stride, min(MR, mc - ir)), (C.column_stride, min(NR, nc - jr))
+                        rows, columns = (C.row_stride, min(MR, mc - ir)), (item, min(NR, nc - jr))
                         c = addresses(corner(C, ic + ir, jc + jr), rows, columns)
                         parts += [(np.concatenate([b, a], 1), False), copied(c, c)]
                     yield joined(parts)

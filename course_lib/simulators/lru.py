@@ -29,16 +29,6 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: Fibonacci hashing
 
 
 @compiled
-def count_owners(addresses, starts, sizes, counts):
-    """Add to counts[n] how many of the addresses lie in array n; the compiler makes vectors of this."""
-    for n in range(len(starts)):
-        start, size, found = starts[n], sizes[n], 0
-        for place in range(len(addresses)):
-            found += addresses[place] - start < size
-        counts[n] += found
-
-
-@compiled
 def short_sets(
     addresses, kinds, shift, sets, ways, tags, starts, sizes, tally, missed, out_addresses, out_kinds
 ):

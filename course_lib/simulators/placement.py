@@ -13,17 +13,12 @@ START = 1 << 30  # where `place` puts the first matrix
 
 @dataclass(frozen=True)
 class Matrix:
-    """Element (row, column) lies at byte start + row * row_stride + column * column_stride."""
+    """Element (row, column) lies at byte start + row * row_stride + column * itemsize."""
 
     start: int
     shape: tuple[int, int]
     row_stride: int  # bytes
-    column_stride: int  # bytes; the size of an element if the rows are contiguous
-    itemsize: int = 0  # bytes of an element; 0: the smaller of the two strides
-
-    def __post_init__(self) -> None:
-        if not self.itemsize:
-            object.__setattr__(self, "itemsize", min(self.row_stride, self.column_stride))
+    itemsize: int  # bytes of an element
 
     @property
     def bytes(self) -> int:
@@ -31,22 +26,15 @@ class Matrix:
         rows, columns = self.shape
         if not rows or not columns:
             return 0
-        return (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + self.itemsize
+        return (rows - 1) * self.row_stride + columns * self.itemsize
 
     def element(self, address: int) -> tuple[int, int]:
-        """Return the row and column of the element that holds the byte (row-major matrices)."""
+        """Return the row and column of the element that holds the byte."""
         row, rest = divmod(address - self.start, self.row_stride)
-        return row, rest // self.column_stride
+        return row, rest // self.itemsize
 
 
-def place(
-    M: int,
-    K: int,
-    N: int,
-    itemsize: int = 8,
-    *,
-    pad: int = 0,
-) -> dict[str, Matrix]:
+def place(M: int, K: int, N: int, itemsize: int = 8, *, pad: int = 0) -> dict[str, Matrix]:
     """Return A (M, K), B (K, N) and C (M, N), row-major, one behind the other.
 
     Each starts at a page of its own, as NumPy's large arrays do.

@@ -91,7 +91,9 @@ def gemm_e4m3(
     A, B = _checked("A", A), _checked("B", B)
     if A.shape[1] != B.shape[1]:
         raise ValueError(f"A and B have shapes {A.shape} and {B.shape}, but both must have K columns.")
-    every = _checked_interval(promote_every, core) or max(A.shape[1], 1)
+    if promote_every is not None:
+        _check_interval(promote_every, core)
+    every = promote_every or max(A.shape[1], 1)
     total = np.zeros((len(A), len(B)), np.float32)
     for start in range(0, A.shape[1], every):
         part = (_factors(x[:, start : start + every]) for x in (A, B))
@@ -228,9 +230,7 @@ def _checked(name: str, x: ArrayLike) -> NDArray[np.float32]:
     return x.astype(np.float32)
 
 
-def _checked_interval(promote_every: int | None, core: TensorCore) -> int | None:
-    if promote_every is None:
-        return None
+def _check_interval(promote_every: int, core: TensorCore) -> None:
     if not is_whole(promote_every) or promote_every < 1:
         raise refusal("promote_every", promote_every, "None or a whole number above 0")
     if promote_every % core.terms:
@@ -238,4 +238,3 @@ def _checked_interval(promote_every: int | None, core: TensorCore) -> int | None
             f"promote_every is {promote_every}, "
             f"but it must be a multiple of {core.terms}, one step of {core.name}."
         )
-    return int(promote_every)

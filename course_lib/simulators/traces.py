@@ -96,7 +96,6 @@ def loops(
     matrices: where A, B and C lie; None: `placement.place(M, K, N, itemsize)`.
     in_registers: see the module's text. Raises ValueError for an order that is not one of the six.
     """
-    _check_order(order)
     one_block = tuple(max(size, 1) for size in (M, K, N))
     trace = blocked(M, K, N, one_block, itemsize, order=order, matrices=matrices, in_registers=in_registers)
     return replace(trace, name=f"{order}, {_shape(M, K, N)}")
@@ -118,7 +117,8 @@ def blocked(
     block: rows of A (M), columns of A (K), columns of B (N) of one block, or one number for all three. A
     block at the edge is smaller. With one block it is `loops`.
     """
-    _check_order(order)
+    if order not in ORDERS:
+        raise refusal("order", order, f"one of {', '.join(ORDERS)}")
     sides = _checked_block(block, M, K, N)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     register = {"j": "A", "i": "B", "k": "C"}[order[-1]] if in_registers else ""
@@ -187,13 +187,10 @@ def simd(
     packed; for each MR rows of A and each panel the micro-kernel: for each k load NR numbers of packed B and
     MR of A; at the end store each number of the tile of C, loaded and added to from the second block of the
     depth on. A tile at the edge is computed in the array "spare". Prefetches are not in the trace.
-    Raises ValueError for matrices whose rows have gaps between their numbers: the rung copies those first.
     """
     tiles = emit_panels.Panels(MR, NR, KC, block_bytes)
     _check_sizes(tiles)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
-    if any(matrix.column_stride != matrix.itemsize for matrix in where.values()):
-        raise ValueError("The rows have gaps between their numbers, but simd reads whole rows: place others.")
     sizes, item = (M, K, N), where["C"].itemsize
     rows = [-(-block.columns // NR) * block.depth for block in emit_panels.blocks(sizes, item, tiles)]
     where["spare"] = _buffer(where, MR, KC + NR, PAGE)
@@ -220,11 +217,6 @@ def _check_sizes(tiles: emit_panels.Tiles | emit_panels.Panels) -> None:
 
 def _shape(M: int, K: int, N: int) -> str:
     return f"{M} x {K} x {N}"
-
-
-def _check_order(order: str) -> None:
-    if order not in ORDERS:
-        raise refusal("order", order, f"one of {', '.join(ORDERS)}")
 
 
 def _checked_block(block: int | tuple[int, int, int], M: int, K: int, N: int) -> tuple[int, int, int]:

@@ -119,7 +119,7 @@ def line_states(events: Events) -> Html:
     """Draw what the first 24 accesses did to the first cache line: its state in every cache, and the bus."""
     from course_lib.simulators import coherence
 
-    steps = coherence.history(events, 0, None, LINE_BYTES, MOST_SHOWN)
+    steps = coherence.history(events, LINE_BYTES, MOST_SHOWN)
     if not steps:
         raise ValueError("No access touches the first cache line: nothing can be drawn.")
     count = len(steps[0].states)

@@ -126,7 +126,6 @@ def test_the_compiled_loop_counts_as_the_plain_protocol_and_no_value_is_stale(ev
             {"misses": 4, "cold_misses": 4, "invalidations": 0, "bus_reads": 4, "upgrades": 0},
         ),
         (counters(2, 100, 0), {"false_sharing_misses": 0, "true_sharing_misses": 198}),
-        (counters(2, 100, 8, turn=10), {"misses": 20}),  # longer turns cost less
         (counters(2, 100, 8, locked=True), {"accesses": 200, "bus_read_exclusives": 200, "upgrades": 0}),
     ],
 )

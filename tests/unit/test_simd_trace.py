@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 
 def imports():
-    global simd, traces, Level, simulate
+    global simd, traces
     from course_lib.circles import simd
     from course_lib.simulators import traces
-    from course_lib.simulators.cache import Level, simulate
 
 
 ITEM = 8
@@ -120,5 +119,5 @@ def test_the_trace_is_what_the_rung_does(shape, NR, KC, panels):
     wanted = run_by_the_rung(shape, trace.matrices, **tiles)
     assert list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True)) == wanted
     assert len(trace) == len(wanted) and trace.flops == 2 * shape[0] * shape[1] * shape[2]
-    inside = simulate(trace, [Level(1024, 2)]).by_array.values()
-    assert sum(part.accesses for part in inside) == len(trace)  # the buffers are as long as they need to be
+    spans = trace.arrays.values()  # the buffers are as long as they need to be
+    assert all(any(start <= at < start + size for start, size in spans) for at, _ in wanted)

@@ -240,22 +240,13 @@ class Addressed(Lanes):
             self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
 
     def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> LanePlaces:
-        place = LanePlaces(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
         padded = [ONE if v is None else self.integers(v) for v in vectors] + [ONE] * (3 - len(vectors))
-        place.base = np.empty(self.lanes, np.int64)
-        counting.place(
-            m.lanes,
-            *padded,
-            array.all_strides,
-            self.block_lanes,
-            array.block_size,
-            place.base,
-            self._low,
-            self._high,
-        )
-        place.low, place.high = self._low.tolist(), self._high.tolist()
-        site.place = place
-        return place
+        base, low, high = np.empty(self.lanes, np.int64), self._low, self._high
+        where = array.all_strides, self.block_lanes, array.block_size
+        counting.place(m.lanes, *padded, *where, base, low, high)
+        known = tuple(vectors) if any(v is not None for v in vectors) else ()
+        site.place = LanePlaces(array, m, known, base, low.tolist(), high.tolist())
+        return site.place
 
     def integers(self, vector: np.ndarray) -> np.ndarray:
         if vector.dtype.kind not in "iu":

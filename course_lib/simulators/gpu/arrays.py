@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -192,7 +194,8 @@ def storages(arrays: Iterable[np.ndarray]) -> list[Storage]:
             found.pop()
         else:
             owners = [owner]
-        found.append(Storage("global", np.asarray(_Bytes(start, end)), unit, start, owners))
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * (end - start)).from_address(start))
+        found.append(Storage("global", memory, unit, start, owners))
     return found
 
 
@@ -224,43 +227,35 @@ def _span(owner: np.ndarray) -> tuple[int, int]:
     return (start, end) if owner.size else (start, start)
 
 
-class _Bytes:
-    """Memory from one address to another, as NumPy takes it; who owns it must be kept alive."""
-
-    def __init__(self, start: int, end: int) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": "|u1",
-            "data": (start, False),
-            "shape": (end - start,),
-        }
-
-
 # -- places in the source that read or write an array, and the elements that lanes named there ---------------
 
 
 ONE = np.zeros(1, np.int64)  # stands for an index that all lanes share
 
 
+@dataclass(eq=False, slots=True)
 class Site:
     """A place in the source that reads or writes an array, and what is known of its last access.
 
     Places of a function are numbered in the order in which they are come to; `loops` names the loops around.
     """
 
-    __slots__ = ("kind", "line", "loops", "number", "place", "rows")
+    line: int
+    kind: str
+    number: int
+    loops: tuple[str, ...]
+    place: LanePlaces | None = None
+    rows: dict[tuple[str, str], Any] = field(default_factory=dict)  # of the tally, by array
 
-    def __init__(self, line: int, kind: str, number: int, loops: tuple[str, ...] = ()) -> None:
-        self.line, self.kind, self.number, self.loops = line, kind, number, loops
-        self.place: LanePlaces | None = None
-        self.rows: dict[tuple[str, str], Any] = {}
 
-
+@dataclass(eq=False, slots=True)
 class LanePlaces:
     """The lanes' elements for one choice of index vectors, and what was counted for them."""
 
-    __slots__ = ("array", "base", "costs", "high", "low", "mask", "vectors")
-
-    def __init__(self, array: DeviceArray, mask: Mask, vectors: tuple) -> None:
-        self.array, self.mask, self.vectors = array, mask, vectors
-        self.costs: dict[int, tuple[int, int]] = {}
+    array: DeviceArray
+    mask: Mask
+    vectors: tuple
+    base: np.ndarray  # of each lane: the element, less what all lanes share
+    low: list[int]  # the smallest index of each dimension among active lanes
+    high: list[int]  # and the largest
+    costs: dict[int, tuple[int, int]] = field(default_factory=dict)

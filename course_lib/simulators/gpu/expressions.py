@@ -334,8 +334,10 @@ class Expressions:
     def plain_call(self, node: ast.Call, function: Callable) -> str:
         if node.keywords:
             self.refuse(node, f"{ast.unparse(node.func)}() takes no arguments by name in a traced kernel.")
-        name = self.constant(function)
-        return f"L.call({name}, {', '.join(['m', *self.arguments(node)])})"
+        return self.called(function, *self.arguments(node))
+
+    def called(self, function: Callable, *arguments: str) -> str:
+        return f"L.call({self.constant(function)}, {', '.join(['m', *arguments])})"
 
     def cast(self, node: ast.Call, dtype: np.dtype) -> str:
         if len(node.args) != 1 or node.keywords:
@@ -349,8 +351,7 @@ class Expressions:
             if not node.args:
                 self.refuse(node, f"cuda.{path} needs an array.")
             site = self.access(node, node.args[0], "atomic")
-            function = self.constant(intrinsics.ATOMIC[path])
-            return f"L.call({function}, {', '.join(['m', site, *self.arguments(node)])})"
+            return self.called(intrinsics.ATOMIC[path], site, *self.arguments(node))
         if path in intrinsics.CUDA:
             return self.plain_call(node, intrinsics.CUDA[path])
         if path.startswith("cg."):

@@ -63,11 +63,6 @@ def brev(machine: LaneMachine, m: Mask, value: Value) -> Value:
     return result
 
 
-def cbrt(machine: LaneMachine, m: Mask, value: Value) -> Value:
-    """Return the cube root."""
-    return np.cbrt(_float(value))
-
-
 def _float(value: Value) -> Value:
     value = numbers.widened(numbers.plain(value))
     if numbers.kind(value) in "iu":
@@ -98,15 +93,13 @@ def _by_python(function: Callable) -> Callable:
     return compute
 
 
-def _whole(function: Callable) -> Callable:
-    def compute(machine: LaneMachine, m: Mask, value: Value) -> Value:
-        value = numbers.plain(value)
-        if numbers.kind(value) in "iub":
-            return numbers.widened(value)
-        result = function(value)
-        return result.astype(np.int64) if type(result) is np.ndarray else int(result)
-
-    return compute
+def rounded(machine: LaneMachine, m: Mask, value: Value) -> Value:
+    """Return the nearest whole number, of two the even one."""
+    value = numbers.plain(value)
+    if numbers.kind(value) in "iub":
+        return numbers.widened(value)
+    result = np.rint(value)
+    return result.astype(np.int64) if type(result) is np.ndarray else int(result)
 
 
 def _extreme(function: Callable) -> Callable:
@@ -174,7 +167,7 @@ BUILTIN: dict[Any, Callable] = {
     builtins.abs: absolute,
     builtins.divmod: divmod_of,
     builtins.len: length,
-    builtins.round: _whole(np.rint),
+    builtins.round: rounded,
     builtins.pow: lambda machine, m, a, b: BINARY["Pow"](a, b),
 }
 
@@ -185,5 +178,5 @@ CUDA: dict[str, Callable] = {
     "ffs": ffs,
     "clz": clz,
     "brev": brev,
-    "cbrt": cbrt,
+    "cbrt": _numpy(np.cbrt),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -116,13 +117,12 @@ UNDEFINED = _Undefined()
 _ASSERT = "nothing is checked, as on a GPU without @cuda.jit(debug=True)"
 
 
+@dataclass(eq=False, slots=True)
 class Partly:
     """The value of a variable to which only some lanes have assigned one."""
 
-    __slots__ = ("mask", "value")
-
-    def __init__(self, value: Value, mask: Mask) -> None:
-        self.value, self.mask = value, mask
+    value: Value
+    mask: Mask
 
 
 class Lanes:

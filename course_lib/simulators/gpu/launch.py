@@ -16,14 +16,13 @@ from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array,
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.lanes import coordinates
 from course_lib.simulators.gpu.machine import LaneMachine
+from course_lib.simulators.gpu.occupancy import MOST_ALONG, MOST_THREADS
 from course_lib.simulators.gpu.result import Trace, TracedLaunch
 from course_lib.simulators.gpu.rewrite import LockstepProgram
 from course_lib.simulators.gpu.source import NotTraceable
 from course_lib.simulators.gpu.tally import KernelTally, Recorder
 
 BATCH_LANES = 16_384  # wide enough that Python's overhead is small, small enough for the L2 cache
-MOST_THREADS = 1024  # of a block, on every GPU since compute capability 2.0
-LARGEST_BLOCK = (1024, 1024, 64)
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
 
 Dimensions = int | Sequence[int]
@@ -52,7 +51,7 @@ def trace(
     Raises NotTraceable, with the place in the source, for what cannot run in lockstep.
     """
     grid = _dimensions("griddim", griddim, LARGEST_GRID)
-    block = _dimensions("blockdim", blockdim, LARGEST_BLOCK)
+    block = _dimensions("blockdim", blockdim, MOST_ALONG)
     threads = math.prod(block)
     if threads > MOST_THREADS:
         raise ValueError(f"blockdim is {block}, {threads} threads, but a block has at most {MOST_THREADS}.")

@@ -103,7 +103,7 @@ class LaneMachine(Addressed):
         """Return the block's array of shared memory declared at a place in the source."""
         place = place, shape, dtype  # a device function may get them as arguments
         if place not in self.shared:
-            size = math.prod(map(int, shape))
+            size = math.prod(shape)
             if size == 0:
                 self.shared[place] = self._dynamic_array(name, dtype)
             else:
@@ -139,12 +139,9 @@ class LaneMachine(Addressed):
         return storage
 
     def _block_array(self, storage: Storage, name: str, dtype: np.dtype, shape: tuple) -> DeviceArray:
-        strides, step = [], 1
-        for extent in reversed(shape):
-            strides.insert(0, step)
-            step *= extent
+        strides = tuple(math.prod(shape[along:]) for along in range(1, len(shape) + 1))
         size = storage.memory.nbytes // self.slots // dtype.itemsize
-        return DeviceArray(storage, name, dtype, shape, tuple(strides), block_size=size)
+        return DeviceArray(storage, name, dtype, shape, strides, block_size=size)
 
     def local_array(
         self, m: Mask, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype
@@ -154,7 +151,7 @@ class LaneMachine(Addressed):
         if place in self.locals:
             self.locals[place].forget(m)
         else:
-            size = math.prod(map(int, shape)) * dtype.itemsize
+            size = math.prod(shape) * dtype.itemsize
             if not 0 <= size <= MOST_LOCAL_BYTES:
                 self.refuse(
                     f"{name} has {size:,} bytes, but a thread's local memory has {MOST_LOCAL_BYTES:,}"
@@ -186,7 +183,7 @@ class LaneMachine(Addressed):
         wanted = m
         m, place, shift = self.find(site, m, array, index)
         if not m:
-            return _zero(array.dtype)
+            return numbers.scalar(array.dtype.type(0))
         self.count_access(site, place, shift)
         storage = array.storage
         if storage.unwritten:
@@ -250,8 +247,14 @@ class LaneMachine(Addressed):
             return array.sliced(rows)
         return ArrayPart(array, index)  # an access to an element of it is out of bounds
 
-    def _sliced(self, array: DeviceArray, index: tuple) -> DeviceArray:
-        """Return a view: bounds of slices must be the same for all threads."""
+    def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
+        """Return array[index], a view: the bounds of slices must be the same for all threads."""
+        while 1 < len(index) <= len(array.shape) and index[-1] == slice(None):
+            index = index[:-1]  # a[i, :] is a[i]
+        if type(array) is not DeviceArray:
+            self.refuse("only arrays of global and shared memory can be sliced")
+        if not any(isinstance(i, slice) for i in index):
+            return self._part(array, index)
         if len(index) > len(array.shape):
             self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are sliced")
         parts = []
@@ -264,15 +267,6 @@ class LaneMachine(Addressed):
             if not isinstance(row, slice) and not -size <= row < size:
                 self.refuse(f"{array.name} has {size} rows here, but row {row} is asked for")
         return array.sliced(tuple(parts))
-
-    def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
-        """Return array[index], where the index has a slice."""
-        while 1 < len(index) <= len(array.shape) and index[-1] == slice(None):
-            index = index[:-1]  # a[i, :] is a[i]
-        if type(array) is not DeviceArray:
-            self.refuse("only arrays of global and shared memory can be sliced")
-        has_slice = any(isinstance(i, slice) for i in index)
-        return self._sliced(array, index) if has_slice else self._part(array, index)
 
     def _item(self, values: tuple, index: tuple) -> Value:
         if len(index) != 1 or numbers.is_vector(index[0]):
@@ -291,7 +285,3 @@ class LaneMachine(Addressed):
         except IndexError as problem:
             self.refuse(f"{array.name}: {problem}")
         return value if type(value) is np.ndarray and value.ndim else numbers.scalar(value)
-
-
-def _zero(dtype: np.dtype) -> Value:
-    return numbers.scalar(dtype.type(0))

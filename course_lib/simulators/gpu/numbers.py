@@ -183,22 +183,19 @@ def _divide(a: Value, b: Value) -> Value:
     return np.true_divide(a, b)
 
 
-def _floor_divide(a: Value, b: Value) -> Value:
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b else 0
-    return np.floor_divide(a, b)
+def _by_kind(of_integers: Callable, of_vectors: Callable) -> Callable:
+    """Return an operator that computes Python's integers by Python: NumPy's are no wider than 64 bits."""
 
+    def operate(a: Value, b: Value) -> Value:
+        return (of_integers if isinstance(a, int) and isinstance(b, int) else of_vectors)(a, b)
 
-def _modulo(a: Value, b: Value) -> Value:
-    if isinstance(a, int) and isinstance(b, int):
-        return a % b if b else 0
-    return np.mod(a, b)
+    return operate
 
 
 def _power(a: Value, b: Value) -> Value:
     """A whole number to a negative power is whole as well: 1 or -1 of such a number, 0 of all others."""
     if isinstance(a, int) and isinstance(b, int):
-        return _wrapped(a**b) if b >= 0 else int(abs(a) == 1) * a ** (b & 1)
+        return a**b if b >= 0 else int(abs(a) == 1) * a ** (b & 1)
     if kind(b) == "i" and kind(a) == "i":
         return np.where(np.asarray(b) < 0, (np.abs(a) == 1) * np.power(a, b & 1), np.power(a, np.abs(b)))
     return np.power(a, b)
@@ -226,18 +223,6 @@ def _shift_by(function: Callable) -> Callable:
     return operate
 
 
-def _shift_left(a: Value, b: Value) -> Value:
-    if isinstance(a, int) and isinstance(b, int):
-        return _wrapped(a << (b & 63))
-    return np.left_shift(a, b)
-
-
-def _shift_right(a: Value, b: Value) -> Value:
-    if isinstance(a, int) and isinstance(b, int):
-        return a >> (b & 63)
-    return np.right_shift(a, b)
-
-
 def _of_bits(function: Callable) -> Callable:
     """Return an operator on bits, which makes a truth value of two truth values."""
 
@@ -255,11 +240,11 @@ BINARY: dict[str, Callable] = {
     "Sub": subtract,
     "Mult": _binary(operator.mul),
     "Div": _binary(_divide),
-    "FloorDiv": _binary(_floor_divide),
-    "Mod": _binary(_modulo),
+    "FloorDiv": _binary(_by_kind(lambda a, b: a // b if b else 0, np.floor_divide)),
+    "Mod": _binary(_by_kind(lambda a, b: a % b if b else 0, np.mod)),
     "Pow": power,
-    "LShift": _shift_by(_shift_left),
-    "RShift": _shift_by(_shift_right),
+    "LShift": _shift_by(_by_kind(lambda a, b: a << (b & 63), np.left_shift)),
+    "RShift": _shift_by(_by_kind(lambda a, b: a >> (b & 63), np.right_shift)),
     "BitAnd": _of_bits(operator.and_),
     "BitOr": _of_bits(operator.or_),
     "BitXor": _of_bits(operator.xor),

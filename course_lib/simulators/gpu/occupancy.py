@@ -55,11 +55,6 @@ class SmLimits:
     reserved_bytes: int  # of shared memory, per block, taken by the system
 
     @property
-    def threads(self) -> int:
-        """Resident threads per SM."""
-        return WARP * self.warps
-
-    @property
     def name(self) -> str:
         """The compute capability as it is written: "8.6"."""
         return f"{self.cc[0]}.{self.cc[1]}"

@@ -39,7 +39,6 @@ class TraceListing:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._warps = {row.line: row for row in trace.divergence}
-        self._rows = (*trace.global_accesses, *trace.shared_accesses)
 
     def summary(self) -> list[str]:
         """Return what the whole launch did, in sentences."""
@@ -78,7 +77,7 @@ class TraceListing:
         return [*self._accesses(line), *self._flow(line), *self._wrong(line)]
 
     def _accesses(self, line: int) -> Iterator[LineNote]:
-        rows = [row for row in self._rows if row.line == line]
+        rows = [row for row in self._trace.rows if row.line == line]
         for row in rows:
             yield _access_note(row)
         for (at, array), rounds in self._trace.atomic_rounds.items():
@@ -194,9 +193,6 @@ def _size(count: float) -> str:
 # -- what was found ------------------------------------------------------------------------------------------
 
 
-__all__ = ["Trace", "TracedLaunch"]
-
-
 @dataclass(frozen=True)
 class TracedLaunch:
     """What was launched: blocks_run of blocks were traced."""
@@ -224,6 +220,7 @@ class Trace:
         rows = sorted(tally.rows.values(), key=lambda row: (row.line, row.array, row.kind))
         self.global_accesses = [row for row in rows if row.space == "global"]
         self.shared_accesses = [row for row in rows if row.space == "shared"]
+        self.rows = [*self.global_accesses, *self.shared_accesses]
         self.divergence = [tally.lines[line] for line in sorted(tally.lines)]
         for row in self.divergence:
             row.divided, row.decisions = tally.divided[row.line], tally.decisions[row.line]
@@ -242,7 +239,7 @@ class Trace:
     @property
     def accesses(self) -> int:
         """Return how many elements all threads together read and wrote, in global and shared memory."""
-        return sum(row.accesses for row in (*self.global_accesses, *self.shared_accesses))
+        return sum(row.accesses for row in self.rows)
 
     @property
     def requests(self) -> int:
@@ -250,8 +247,7 @@ class Trace:
 
         A shuffle takes the place of a load from shared memory, and as long.
         """
-        accesses = sum(row.requests for row in (*self.global_accesses, *self.shared_accesses))
-        return accesses + sum(self.shuffles.values())
+        return sum(row.requests for row in self.rows) + sum(self.shuffles.values())
 
     @property
     def imbalance(self) -> float:
@@ -275,9 +271,7 @@ class Trace:
     def row(self, array: str, kind: str = "load", line: int | None = None) -> AccessRow:
         """Return the only row for an array and a kind of access; KeyError if there is none or several."""
         found = [
-            row
-            for row in (*self.global_accesses, *self.shared_accesses)
-            if row.array == array and row.kind == kind and line in (None, row.line)
+            row for row in self.rows if row.array == array and row.kind == kind and line in (None, row.line)
         ]
         if len(found) != 1:
             raise KeyError(f"{len(found)} rows are {kind}s of {array}; name the line as well.")

@@ -163,7 +163,7 @@ def called_by_name(call: Callable, source: Source, positional: list, named: dict
 
 def dtype_of(value: Any) -> np.dtype | None:
     """Return the NumPy type that a type stands for: float, np.float32, numba.float32, dtype('f4')."""
-    if value in _PYTHON_TYPES if isinstance(value, type) else False:
+    if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
     if isinstance(value, np.dtype):
         return value

@@ -33,23 +33,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from course_lib.arguments import whole
 from course_lib.measure.gpu_published import PUBLISHED
 from course_lib.measure.table import Shown, Table, digits
-
-__all__ = [
-    "LATENCIES",
-    "STATES",
-    "Latencies",
-    "OccupancyCurve",
-    "SchedulerRun",
-    "occupancy_curve",
-    "simulate",
-]
 
 # -- latencies of some GPUs ----------------------------------------------------------------------------------
 
@@ -217,7 +207,7 @@ class SchedulerRun(Shown):
     """What happened in the cycles that were counted."""
 
     stream: Stream
-    timeline: np.ndarray = field(repr=False)  # uint8 (warps, cycles): places in STATES
+    timeline: np.ndarray  # uint8 (warps, cycles): places in STATES
 
     @property
     def warps(self) -> int:
@@ -264,6 +254,7 @@ class SchedulerRun(Shown):
 
 MOST_CYCLES = 500_000
 MOST_WARPS = 64
+ROUNDS = 24
 
 
 def simulate(
@@ -362,8 +353,8 @@ class OccupancyCurve(Shown):
     warps: tuple[int, ...]
     simulated: tuple[float, ...]
     knee: float
-    ceiling: float = 1.0
-    limit: str = "issue"
+    ceiling: float
+    limit: str
 
     @property
     def predicted(self) -> tuple[float, ...]:
@@ -389,23 +380,21 @@ def occupancy_curve(
     warps: Iterable[int] = range(1, 17),
     *,
     latencies: str | Latencies = "H100",
-    rounds: int = 24,
 ) -> OccupancyCurve:
     """Return the utilisation against resident warps, once the warps have found their rhythm.
 
-    Arguments as in `simulate`. rounds: how many passes of all warps are counted, after a quarter as many to
-    warm up; a round is as long as Little's law says, so that whole passes are counted where it holds.
+    Arguments as in `simulate`. ROUNDS passes of all warps are counted, after a quarter as many to warm up; a
+    round is as long as Little's law says, so that whole passes are counted where it holds.
     """
     instructions, warps, latencies = stream(instructions), tuple(warps), latencies_of(latencies)
     if not warps:
         raise ValueError("warps is empty, but a curve needs at least one number of warps, like range(1, 17).")
-    whole("rounds", rounds, least=4, most=1000)
     simulated = []
     latency = pass_cycles(instructions, latencies)
     busy, limit = busiest(instructions, latencies)
     for count in warps:
         one_round = max(latency, whole("warps", count, most=MOST_WARPS) * busy)
-        cycles = min(round(rounds * one_round), MOST_CYCLES)
+        cycles = min(round(ROUNDS * one_round), MOST_CYCLES)
         run = simulate(instructions, count, cycles=cycles, warm_up=cycles // 4, latencies=latencies)
         simulated.append(run.utilisation)
     ceiling = len(instructions) / busy

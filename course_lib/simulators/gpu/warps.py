@@ -23,7 +23,6 @@ from course_lib.simulators.gpu.lanes import first_of
 from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
-from course_lib.simulators.gpu.tally import Hazard
 
 EVERY_LANE = 0xFFFFFFFF
 
@@ -41,7 +40,7 @@ def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: 
     if not silent.any():
         return value[source] if type(value) is np.ndarray else value
     words = "asks {} for its value, which does not give one here: what it gets is undefined"
-    _note(machine, "undefined-value", silent, source, words)
+    _note(machine, silent, source, words, "undefined-value")
     found = np.array(numbers.vector(value, machine.lanes)[source])
     found[silent] = _undefined(found)[silent]
     return found
@@ -68,18 +67,17 @@ def _meet(machine: LaneMachine, m: Mask, mask: Value) -> None:
     own, lanes = machine.lane_index, np.arange(machine.lanes)
     if type(mask) is int and mask & EVERY_LANE == EVERY_LANE and m.count == machine.alive.count:
         return
-    _check_own(machine, m, mask)
-    bits = _bits(machine, m, mask).reshape(-1, WARP)
+    bits = _bits(machine, m, mask)
+    left_out = m.lanes & (bits >> own & 1 == 0)
+    if left_out.any():
+        _note(machine, left_out, lanes, "gives a mask that leaves out {}, itself")
+    bits = bits.reshape(-1, WARP)
     alive = machine.alive.lanes.reshape(-1, 1, WARP)
     missing = _named(machine, m, mask) & alive & (bits[:, :, None] != bits[:, None, :])
-    missing = missing.reshape(-1, WARP)
-    words = "waits for {}, which its mask names and which does not come here with the same mask"
-    _hazard(machine, missing.any(axis=1), missing.argmax(axis=1) + lanes - own, words)
-
-
-def _check_own(machine: LaneMachine, m: Mask, mask: Value) -> None:
-    left_out = m.lanes & (_bits(machine, m, mask) >> machine.lane_index & 1 == 0)
-    _hazard(machine, left_out, np.arange(machine.lanes), "gives a mask that leaves out {}, itself")
+    if missing.any():
+        missing = missing.reshape(-1, WARP)
+        words = "waits for {}, which its mask names and which does not come here with the same mask"
+        _note(machine, missing.any(axis=1), missing.argmax(axis=1) + lanes - own, words)
 
 
 def _bits(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
@@ -92,18 +90,15 @@ def _named(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
     return _bits(machine, m, mask).reshape(-1, WARP, 1) >> np.arange(WARP) & 1 == 1
 
 
-def _hazard(machine: LaneMachine, where: np.ndarray, other: np.ndarray, what: str) -> None:
-    """Report the first of some lanes that keep others waiting, with the lane that it is about."""
-    if where.any():
-        _note(machine, "divergent-barrier", where, other, what)
-
-
-def _note(machine: LaneMachine, kind: str, where: np.ndarray, other: np.ndarray, what: str) -> None:
-    lane, times = first_of(where)
-    here, there = machine.thread_of(lane), machine.thread_of(int(other[lane]))
-    said = f"thread {here} of a warp {what.format(f'thread {there}')}"
-    hazard = Hazard(kind, machine.line, machine.block_of(lane), (here, there), said, times=times)
-    machine.tally.note(hazard, is_remark=kind == "undefined-value")
+def _note(
+    machine: LaneMachine, where: np.ndarray, other: np.ndarray, what: str, kind: str = "divergent-barrier"
+) -> None:
+    """Report the first of some lanes, with the lane that it is about."""
+    found = first_of(where)
+    there = machine.thread_of(int(other[found[0]]))
+    said = f"thread {machine.thread_of(found[0])} of a warp {what.format(f'thread {there}')}"
+    is_remark = kind == "undefined-value"
+    machine.report(kind, machine.line, found, said, remark=is_remark, others=(there,))
 
 
 def _shuffle(source_of: Callable) -> Callable:
