@@ -182,14 +182,9 @@ class CacheCounts(Shown):
         left_out = (
             "Addresses are not translated: a real L2 is indexed by physical ones, which 4 KiB pages shuffle."
         )
-        assumed = [self.name(n) for n, level in enumerate(self.levels) if level.is_assumed]
-        if not assumed:
-            return (moved, left_out)
-        return (
-            moved,
-            left_out,
-            f"This system does not tell the ways of {', '.join(assumed)}: 8 are assumed.",
-        )
+        assumed = ", ".join(self.name(n) for n, level in enumerate(self.levels) if level.is_assumed)
+        unknown = f"This system does not tell the ways of {assumed}: 8 are assumed."
+        return (moved, left_out, unknown) if assumed else (moved, left_out)
 
 
 # -- the simulation ------------------------------------------------------------------------------------------

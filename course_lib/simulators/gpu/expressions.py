@@ -88,6 +88,7 @@ class Expressions:
         self, program: Any, source: Source, name: str, is_kernel: bool, called_at: int | None = None
     ) -> None:
         self.program, self.source, self.name, self.is_kernel = program, source, name, is_kernel
+        self.refuse = source.refuse
         self.called_at = called_at  # the kernel's line, for a function that stands in another file
         self.regions = Regions(source.node)
         self.locals = self.regions.names
@@ -128,9 +129,6 @@ class Expressions:
     def fresh(self, prefix: str) -> str:
         self.count += 1
         return f"_{prefix}{self.count}"
-
-    def refuse(self, node: ast.AST, sentence: str) -> None:
-        self.source.refuse(node, sentence)
 
     def static(self, node: ast.expr) -> Any:
         """Return what an expression means that is the same for every launch; NOTHING if it is not."""
@@ -342,7 +340,7 @@ class Expressions:
     def cast(self, node: ast.Call, dtype: np.dtype) -> str:
         if len(node.args) != 1 or node.keywords:
             self.refuse(node, f"{ast.unparse(node.func)}() converts one number.")
-        return f"{self.constant(numbers.cast)}({self.arguments(node)[0]}, {self.constant(dtype)})"
+        return f"{self.constant(numbers.cast)}({self.expression(node.args[0])}, {self.constant(dtype)})"
 
     def cuda_call(self, node: ast.Call, path: str) -> str:
         if path in ("shared.array", "local.array", "const.array_like"):

@@ -139,17 +139,9 @@ class Lanes:
         self.start = self.alive = Mask.of(inside < threads)
         self.nobody = Mask(np.zeros(self.lanes, np.bool_), 0, 0)
         inside = np.minimum(inside, threads - 1)
-        self.thread_index = (
-            inside % block[0],
-            inside // block[0] % block[1],
-            inside // (block[0] * block[1]),
-        )
-        self.block_number = np.repeat(np.asarray(blocks, np.int64), self.block_lanes)
-        number = self.block_number
-        self.block_index = tuple(
-            int(part[0]) if self.slots == 1 else part
-            for part in (number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1]))
-        )
+        self.thread_index = coordinates(inside, block)
+        self.block_number = number = np.repeat(np.asarray(blocks, np.int64), self.block_lanes)
+        self.block_index = coordinates(int(number[0]) if self.slots == 1 else number, grid)
         self.lane_index = np.arange(self.lanes, dtype=np.int64) % WARP
         self.global_thread = number * self.block_lanes + np.arange(self.lanes) % self.block_lanes
 
@@ -200,10 +192,9 @@ class Lanes:
             left = right
         return holds
 
-    @staticmethod
-    def _masked(m: Mask, condition: Value) -> Mask:
+    def _masked(self, m: Mask, condition: Value) -> Mask:
         if type(condition) is bool:
-            return m if condition else Mask(np.zeros_like(m.lanes), 0, 0)
+            return m if condition else self.nobody
         return Mask.of(m.lanes & condition)
 
     @staticmethod
@@ -305,9 +296,7 @@ class Lanes:
                 self.refuse("range() was given something that is no number")
         whole = np.dtype(np.int64)
         bounds = tuple(numbers.cast(one, whole) if numbers.kind(one) == "f" else one for one in bounds)
-        start, stop, step = (
-            (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
-        )
+        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         if any(type(bound) is np.ndarray for bound in (start, stop, step)):
             return LaneLoop(self, branch, m, start, stop, step)
         if not step:
@@ -401,6 +390,6 @@ def first_of(where: np.ndarray) -> tuple[int, int]:
     return int(np.argmax(where)), int(where.sum())
 
 
-def coordinates(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return (x, y, z) of a number in a box of this size, x running fastest."""
+def coordinates(number: Any, size: tuple[int, int, int]) -> tuple:
+    """Return (x, y, z) of a number, or of several, in a box of this size, x running fastest."""
     return (number % size[0], number // size[0] % size[1], number // (size[0] * size[1]))

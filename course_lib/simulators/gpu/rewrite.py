@@ -260,12 +260,9 @@ class LockstepProgram:
         number = self.site_count
 
         def make(machine: LaneMachine) -> Site:
-            sites = machine.tally.sites
-            sites.extend([None] * (number + 1 - len(sites)))
-            if sites[number] is None:
-                sites[number] = Site(line, kind, number, loops)
-            sites[number].place = None
-            return sites[number]
+            site = machine.tally.sites.setdefault(number, Site(line, kind, number, loops))
+            site.place = None
+            return site
 
         return self.bind("site", make)
 

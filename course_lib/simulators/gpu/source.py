@@ -207,7 +207,8 @@ def unfit_part(
             return ast.Call not in kinds  # Python computes 2 * 16
         value = static(node)
         if value is not NOTHING:
-            return _is_whole(value)
+            values = value if type(value) is tuple else (value,)
+            return all(type(one) is int for one in values)
         if isinstance(node, ast.Name):
             return is_known_local(node.id, seen)
         if isinstance(node, ast.Subscript):
@@ -232,7 +233,3 @@ def unfit_part(
         return unfit(values[0], seen | {name}) is None
 
     return unfit(shape)
-
-
-def _is_whole(value: Any) -> bool:
-    return type(value) is int or (type(value) is tuple and all(type(part) is int for part in value))

@@ -163,7 +163,7 @@ class LineRow:
 class KernelTally:
     """The counters of one trace."""
 
-    sites: list[Any] = field(default_factory=list)
+    sites: dict[int, Any] = field(default_factory=dict)  # by number
     rows: dict[tuple, AccessRow] = field(default_factory=dict)
     divided: Counter = field(default_factory=Counter)  # warps that went both ways, by line
     decisions: Counter = field(default_factory=Counter)  # and those that came to a branch
