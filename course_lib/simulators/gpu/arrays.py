@@ -20,33 +20,33 @@ MOST_SLICES = 1024  # of one array, kept for when the kernel makes them again
 FIRST_ROWS = 1024  # of a local array, made at once
 
 
+@dataclass(eq=False)
 class Storage:
     """A piece of memory that arrays lie in, and what is known of who touched it.
 
     `unit` is the number of bytes that one shadow stands for, `start` and `end` are addresses of global memory
-    and `owners` the arrays that keep it alive; `written` says of shared memory what has been
-    written since the block began.
+    and `owners` the arrays that keep it alive; `written` says of shared memory what has been written since
+    the block began, `unwritten` how many units have not: reading one of them is reported.
     """
 
-    def __init__(
-        self, space: str, memory: np.ndarray, unit: int, start: int = 0, owners: Sequence[np.ndarray] = ()
-    ) -> None:
-        self.space, self.memory, self.unit = space, memory, unit
-        self.start, self.end, self.owners = start, start + memory.nbytes, owners
-        self.shadow: np.ndarray | None = None
-        self.written: np.ndarray | None = None
-        self.unwritten = 0
-        self.log: list[tuple] = []  # shared memory: accesses since the last barrier
-        self.has_stores = False  # and whether one of them, logged or compared already, writes
+    space: str
+    memory: np.ndarray
+    unit: int
+    start: int = 0
+    owners: Sequence[np.ndarray] = ()
+    shadow: np.ndarray | None = None
+    written: np.ndarray | None = None
+    unwritten: int = 0
+    log: list[tuple] = field(default_factory=list)  # shared memory: accesses since the last barrier
+    has_stores: bool = False  # and whether one of them, logged or compared already, writes
+
+    @property
+    def end(self) -> int:
+        return self.start + self.memory.nbytes
 
     def watch(self, is_loaded: bool, has_atomics: bool) -> None:
         """Have every access compared with those before it."""
         self.shadow = races.shadow(-(-self.memory.nbytes // self.unit), is_loaded, has_atomics)
-
-    def expect_writes(self, units: int) -> None:
-        """Have reads of what nobody has written reported, until so many units have been."""
-        self.written = np.zeros(self.memory.nbytes // self.unit, np.bool_)
-        self.unwritten = units
 
 
 class DeviceArray:

@@ -6,23 +6,13 @@ from course_lib.measure.jit import compiled
 
 ADD, SUB, MAX, MIN, EXCH, CAS, NANMAX, NANMIN = range(8)
 AND, OR, XOR, INC, DEC = range(8, 13)
-CODES = {
-    "add": ADD,
-    "sub": SUB,
-    "max": MAX,
-    "min": MIN,
-    "exch": EXCH,
-    "cas": CAS,
-    "nanmax": NANMAX,
-    "nanmin": NANMIN,
-    "and_": AND,
-    "or_": OR,
-    "xor": XOR,
-    "inc": INC,
-    "dec": DEC,
+#: By the names of numba.cuda.atomic, in the order of the codes. What commutes has the same one bit: sums with
+#: differences. An exchange has two: not even another one does.
+GROUPS = {
+    **{"add": 1, "sub": 1, "max": 2, "min": 4, "exch": 3, "cas": 8, "nanmax": 512, "nanmin": 1024},
+    **{"and_": 16, "or_": 32, "xor": 64, "inc": 128, "dec": 256},
 }
-#: What commutes has the same one bit: sums with differences. An exchange has two: not even another one does.
-GROUPS = (1, 1, 2, 4, 3, 8, 512, 1024, 16, 32, 64, 128, 256)
+CODES = {name: code for code, name in enumerate(GROUPS)}
 
 
 @compiled(_nrt=False)

@@ -76,7 +76,7 @@ def _block_vote(decide: Callable) -> Callable:
 def atomic(name: str) -> Callable:
     """Return an atomic operation on array[index]: it gives back what was there before."""
     code = atomics.CODES[name]
-    does = np.array([atomics.GROUPS[code] << races.SITE_BITS], np.uint64)
+    does = np.array([atomics.GROUPS[name] << races.SITE_BITS], np.uint64)
 
     def operate(machine: LaneMachine, m: Mask, site: Site, array: Any, index: Value, *values: Value) -> Value:
         if type(array) is ArrayPart:

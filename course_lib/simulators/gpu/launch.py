@@ -99,12 +99,8 @@ def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Rec
 
 def _dimensions(name: str, given: Any, largest: tuple[int, int, int]) -> tuple[int, int, int]:
     sizes = tuple(given) if isinstance(given, Sequence) else (given,)
-    whole = all(map(is_whole, sizes))
-    if (
-        not 1 <= len(sizes) <= 3
-        or not whole
-        or not all(1 <= n <= m for n, m in zip(sizes, largest, strict=False))
-    ):
+    limited = zip(sizes, largest, strict=False)
+    if not 1 <= len(sizes) <= 3 or not all(is_whole(size) and 1 <= size <= most for size, most in limited):
         raise ValueError(
             f"{name} is {given!r}, but it must be one to three whole numbers from 1 to "
             f"{', '.join(map(str, largest))}."

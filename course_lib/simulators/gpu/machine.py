@@ -133,7 +133,8 @@ class LaneMachine(Addressed):
         aligned = -(-block_bytes // 16) * 16  # so that no two blocks share a word of a bank
         storage = Storage("shared", np.zeros(self.slots * aligned, np.uint8), unit)
         storage.watch(is_loaded=True, has_atomics=True)
-        storage.expect_writes(self.slots * block_bytes // unit)
+        storage.written = np.zeros(storage.memory.nbytes // unit, np.bool_)
+        storage.unwritten = self.slots * block_bytes // unit
         self.storages.append(storage)
         self.tally.shared_bytes += block_bytes
         return storage

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from course_lib.simulators.gpu import counting, numbers
@@ -53,14 +55,14 @@ class Mask:
         return Mask.of(self.lanes | other.lanes)
 
 
+@dataclass(eq=False, slots=True)
 class Branch:
     """A place where lanes may part; it remembers the last parting, which loops tend to repeat."""
 
-    __slots__ = ("_condition", "_mask", "_parted", "line")
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-        self._condition = self._mask = self._parted = None
+    line: int
+    _condition: Value = None
+    _mask: Mask | None = None
+    _parted: tuple[Mask, Mask, int] | None = None
 
     def split(self, mask: Mask, condition: Value) -> tuple[Mask, Mask, int]:
         """Return the lanes for which the condition holds, the others, and how many warps are in both."""

@@ -40,13 +40,14 @@ class WarpStep:
     cost: int = 0
 
 
+@dataclass
 class Recorder:
     """Keeps the steps of one warp of one block; `is_cut` says that there were more than are kept."""
 
-    def __init__(self, block: int, warp: int) -> None:
-        self.block, self.warp = block, warp
-        self.steps: list[WarpStep] = []
-        self.is_cut = False
+    block: int
+    warp: int
+    steps: list[WarpStep] = field(default_factory=list)
+    is_cut: bool = False
 
     def lanes_of(self, block_number: np.ndarray, block_lanes: int) -> slice | None:
         """Return where the warp's lanes are among these, None if its block is not run here."""
