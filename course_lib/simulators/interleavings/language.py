@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
+from course_lib.simulators.interleavings.shared import Heap, Plain
 from course_lib.simulators.interleavings.values import COMPUTE, GATHERS
 
 LONGEST_TEXT = 40_000  # characters
@@ -162,7 +162,7 @@ class _Reader:
             value = ast.literal_eval(node)  # -1 is a minus and a constant
         except (TypeError, ValueError):
             value = ()
-        if isinstance(value, int | float | str | None):
+        if isinstance(value, Plain):
             return value
         return self._refuse(node, "a default value that is no plain constant", "pass it as an argument")
 
@@ -291,7 +291,7 @@ class _Reader:
         self._refuse(node, "this operator", "use + - * / // %")
 
     def _on_Constant(self, node: ast.Constant) -> None:
-        if not isinstance(node.value, int | float | str | None):
+        if not isinstance(node.value, Plain):
             self._refuse(node, f"the constant {node.value!r}", "use numbers, texts, True, False, None")
         if isinstance(node.value, str) and not printable(node.value):
             self._refuse(node, f"the text {node.value!r}", "no such letter can be printed")
@@ -359,7 +359,7 @@ class _Reader:
         while isinstance(root, ast.Subscript):
             root = root.value
         is_shared = isinstance(root, ast.Name) and root.id not in self.function.variables
-        if is_shared and isinstance(self.names.get(root.id), Ref | LockRef):
+        if is_shared and not isinstance(self.names.get(root.id), int | None):
             self.scope.written |= self.scope.heap.reachable(root.id)
         else:
             self.scope.written.update(range(len(self.scope.heap.cells)))

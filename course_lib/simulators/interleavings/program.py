@@ -11,12 +11,13 @@ from typing import Any
 
 from course_lib.simulators.interleavings.language import Function, NotUnderstood, parse, understand
 from course_lib.simulators.interleavings.shared import (
+    Container,
     Heap,
     Lock,
-    LockRef,
-    Ref,
+    Plain,
     RLock,
     Semaphore,
+    SharedLock,
     released,
     taken,
 )
@@ -31,7 +32,6 @@ MAKERS = {
     "Semaphore": Semaphore,
     "BoundedSemaphore": lambda value=1: Semaphore(value, most=value),
 }
-PLAIN = int | float | str | None
 
 
 class ThreadProgram:
@@ -62,7 +62,7 @@ class ThreadProgram:
     def _start(self, function: Function, arguments: tuple) -> int:
         """Begin a thread; a parameter without an argument takes the shared list, dict or lock of its name."""
         for name in function.parameters[len(arguments) : len(function.parameters) - len(function.defaults)]:
-            if not isinstance(self.heap.names.get(name), Ref | LockRef):
+            if not isinstance(self.heap.names.get(name), Container | SharedLock):
                 raise NotUnderstood(
                     f"{function.name} has the parameter {name}, for which there is no argument: write "
                     f"({function.name}, value) in the list of threads."
@@ -83,19 +83,14 @@ class ThreadProgram:
             return cells, locks, cells[target]
         if kind == "write":
             return (*cells[:target], value, *cells[target + 1 :]), locks, None
-        lock, before = self.heap.lock_kinds[target], locks[target]
+        before = locks[target.number]
         if kind == "locked":
             return cells, locks, before[0] != -1
-        most = self.heap.lock_limits[target]
-        after = released(lock, before, thread, most) if kind == "release" else taken(lock, before, thread)
+        after = (released if kind == "release" else taken)(target, before, thread)
         if after is None:
             return (cells, locks, False) if kind == "try" else None
         result = None if kind == "release" else True
-        return cells, (*locks[:target], after, *locks[target + 1 :]), result
-
-    def line(self, number: int) -> str:
-        """Return the text of a line."""
-        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+        return cells, (*locks[: target.number], after, *locks[target.number + 1 :]), result
 
 
 def _calls(threads: Sequence[Thread], source: str | None) -> list[tuple[Callable | str, tuple]]:
@@ -118,7 +113,7 @@ def _calls(threads: Sequence[Thread], source: str | None) -> list[tuple[Callable
 
 
 def _argument(value: Any) -> Any:
-    if isinstance(value, PLAIN | range):
+    if isinstance(value, Plain | range):
         return value
     if isinstance(value, tuple) and len(value) <= 100:
         return tuple(map(_argument, value))
@@ -165,7 +160,7 @@ def _sort_in(name: str, value: Any, function: FunctionType, found: dict, constan
     is_lock = isinstance(value, locks) or type(value).__module__ in ("_thread", "threading")
     if isinstance(value, list | dict) or (is_lock and not callable(value)):
         found[name] = value
-    elif isinstance(value, PLAIN):
+    elif isinstance(value, Plain):
         is_written = f"global {name}" in inspect.getsource(function)
         (found if is_written else constants)[name] = value
 
@@ -208,7 +203,7 @@ def _from_text(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
                 value = _tuple(node.value) if isinstance(node.value, ast.Tuple) else _literal(node.value, 0)
             except ValueError:
                 continue
-            is_shared = name in declared or not isinstance(value, PLAIN | tuple)
+            is_shared = name in declared or not isinstance(value, Plain | tuple)
             (found if is_shared else constants)[name] = value
     return found, constants
 
@@ -216,7 +211,7 @@ def _from_text(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _tuple(node: ast.Tuple) -> tuple:
     """Return a tuple of plain values, or of such tuples; else ValueError."""
     values = tuple(_tuple(one) if isinstance(one, ast.Tuple) else _literal(one, 0) for one in node.elts)
-    if not all(isinstance(one, PLAIN | tuple) for one in values):
+    if not all(isinstance(one, Plain | tuple) for one in values):
         raise ValueError
     return values
 
@@ -225,7 +220,7 @@ def _literal(node: ast.expr, depth: int) -> Any:
     """Return the value of a literal, Lock(), Semaphore(2), [Lock() for _ in range(3)]; else ValueError."""
     if depth > 5:
         raise ValueError
-    if isinstance(node, ast.Constant) and isinstance(node.value, PLAIN):
+    if isinstance(node, ast.Constant) and isinstance(node.value, Plain):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _literal(node.operand, depth + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from course_lib.measure.table import Shown, Table
-from course_lib.simulators.interleavings.shared import holder_of
+from course_lib.simulators.interleavings.shared import Plain, holder_of
 
 if TYPE_CHECKING:
     from course_lib.simulators.interleavings.program import ThreadProgram
@@ -123,11 +123,10 @@ class _Run:
             self.cells, self.locks, result = after
             self.threads[thread] = self.program.states.resume(self.threads[thread], result)
         elif pending[0] == "release":
-            path = self.heap.lock_paths[pending[1]]
-            self.fault = f"Thread {thread} releases {path}, which it does not hold."
+            self.fault = f"Thread {thread} releases {pending[1].path}, which it does not hold."
         shared, held = self.heap.plain(self.cells), self._held()
         self.steps.append(
-            ReplayStep(thread, line, self.program.line(line), does, shared, held, after is None)
+            ReplayStep(thread, line, self.program.lines[line - 1].strip(), does, shared, held, after is None)
         )
         kind, _, value, line = self.pending(thread)
         if kind == "error" and after is not None:
@@ -140,26 +139,24 @@ class _Run:
             return f"reads {self.heap.cell_paths[target]}: {self._said(after[2])}"
         if kind == "write":
             return f"writes {self.heap.cell_paths[target]} = {self._said(value)}"
-        path = self.heap.lock_paths[target]
         if kind == "locked":
-            return f"asks whether {path} is held: {after[2]}"
+            return f"asks whether {target.path} is held: {after[2]}"
         if kind == "release":
-            return f"releases {path}" if after else f"releases {path} without holding it"
+            return f"releases {target.path}" + ("" if after else " without holding it")
         if after and after[2]:
-            return f"acquires {path}"
-        return f"does not get {path}" if kind == "try" else f"waits for {path}"
+            return f"acquires {target.path}"
+        return ("does not get " if kind == "try" else "waits for ") + target.path
 
     def _said(self, value: Any) -> str:
-        plain = value is None or isinstance(value, int | float | str)
-        return repr(value) if plain else "a list, dict or lock"
+        return repr(value) if isinstance(value, Plain) else "a list, dict or lock"
 
     def _held(self) -> dict[str, str]:
         held = {}
-        for path, kind, state in zip(self.heap.lock_paths, self.heap.lock_kinds, self.locks, strict=True):
-            if kind == "semaphore":
-                held[path] = f"{state} free"
+        for lock, state in zip(self.heap.all_locks, self.locks, strict=True):
+            if lock.kind == "semaphore":
+                held[lock.path] = f"{state} free"
             elif (holder := holder_of(state)) is not None:
-                held[path] = f"thread {holder}"
+                held[lock.path] = f"thread {holder}"
         return held
 
     def replay(self) -> Replay:
@@ -196,12 +193,12 @@ def waiting(program: ThreadProgram, locks: tuple, pending: Sequence[tuple]) -> s
     waits = {thread: step[1] for thread, step in enumerate(pending) if step[0] == "acquire"}
     if not waits:
         return "No thread can go on."
-    paths = program.heap.lock_paths
     parts = []
     for thread, lock in waits.items():
-        holds = [path for path, state in zip(paths, locks, strict=True) if holder_of(state) == thread]
-        held = f"holds {' and '.join(holds)} and " if holds else ""
-        parts.append(f"thread {thread} {held}waits for {_awaited(paths[lock], locks[lock], thread, pending)}")
+        mine = [one.path for one in program.heap.all_locks if holder_of(locks[one.number]) == thread]
+        held = f"holds {' and '.join(mine)} and " if mine else ""
+        awaited = _awaited(lock.path, locks[lock.number], thread, pending)
+        parts.append(f"thread {thread} {held}waits for {awaited}")
     return f"Deadlock: {'; '.join(parts)}."
 
 

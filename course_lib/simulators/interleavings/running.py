@@ -28,7 +28,7 @@ from course_lib.simulators.interleavings.language import (
     waits,
     walked,
 )
-from course_lib.simulators.interleavings.shared import LockRef, Ref
+from course_lib.simulators.interleavings.shared import Container, SharedLock
 from course_lib.simulators.interleavings.values import (
     COMPARE,
     COMPARED,
@@ -68,6 +68,14 @@ class Leaving(NamedTuple):
     by: str
     line: int
     value: Any = None
+
+
+def _is_shared_list(value: Any) -> bool:
+    return isinstance(value, Container) and value.is_list
+
+
+def _length(values: Any) -> int:
+    return len(values.cells if isinstance(values, Container) else values)
 
 
 @cache
@@ -154,7 +162,7 @@ class Running:
 
     # -- what is shared -------------------------------------------------------------------------------------
 
-    def _visible(self, place: ast.AST, kind: str, target: int, value: Any = None) -> Steps:
+    def _visible(self, place: ast.AST, kind: str, target: int | SharedLock, value: Any = None) -> Steps:
         self.frames[-1].place = place
         return (yield (kind, target, value, self.line))
 
@@ -166,14 +174,13 @@ class Running:
         return self.heap.cells[cell]
 
     def _element(self, place: ast.AST, container: Any, key: Any) -> Steps:
-        if isinstance(container, Ref):
+        if isinstance(container, Container):
             return (yield from self._read(place, self._cell(container, key)))
         if not isinstance(container, tuple | str | range):
             raise CannotDo(f"takes element {say(key)} of {say(container)}, which has none")
         return container[key]
 
-    def _cell(self, container: Ref, key: Any) -> int:
-        shared = self.heap.containers[container.object]
+    def _cell(self, shared: Container, key: Any) -> int:
         if shared.is_list and isinstance(key, int) and key < 0:
             key += len(shared.cells)
         if isinstance(key, int | str) and key in shared.cells:
@@ -181,7 +188,7 @@ class Running:
         what = "a shared list keeps its length" if shared.is_list else "a shared dict keeps its keys"
         raise CannotDo(f"asks for {shared.path}[{key!r}], which is not there ({what})")
 
-    def _elements(self, place: ast.AST, container: Ref, places: range, wanted: Any = UNSET) -> Steps:
+    def _elements(self, place: ast.AST, container: Container, places: range, wanted: Any = UNSET) -> Steps:
         """Read these elements of a shared list, one after the other, up to one that is `wanted`."""
         found = ()
         while len(found) < len(places) and not (found and found[-1] == wanted):
@@ -193,10 +200,10 @@ class Running:
         return found
 
     def _write_element(self, place: ast.AST, container: Any, key: Any, value: Any) -> Steps:
-        if not isinstance(container, Ref):
+        if not isinstance(container, Container):
             raise CannotDo("changes an element of a list of its own: here only shared lists and dicts change")
         cell = self._cell(container, key)
-        if isinstance(self.heap.cells[cell], Ref | LockRef):
+        if isinstance(self.heap.cells[cell], Container | SharedLock):
             raise CannotDo(f"overwrites {self.heap.cell_paths[cell]}, which holds a list, dict or lock")
         yield from self._visible(place, "write", cell, storable(value))
 
@@ -250,10 +257,10 @@ class Running:
         if isinstance(target, ast.Name):
             left, right = yield from self._values([target, node.value])
             if isinstance(left, OwnList) and isinstance(right, tuple) and isinstance(node.op, ast.Add):
-                longer = self._lengthen(left, right)  # `:=` on the right may have put another in its place
-                yield from self._store(target, longer)
-                return
-            yield from self._store(target, binary(node.op, left, right))
+                value = self._lengthen(left, right)  # `:=` on the right may have put another in its place
+            else:
+                value = binary(node.op, left, right)
+            yield from self._store(target, value)
             return
         container, key = yield from self._values([target.value, target.slice])
         self.stack += [container, key]
@@ -284,11 +291,11 @@ class Running:
                 value = self.stack.pop()
 
     def _on_If(self, node: ast.If) -> Steps:
-        holds = truth((yield from self._value(node.test)), self.heap)
+        holds = truth((yield from self._value(node.test)))
         return (yield from self._block(node.body if holds else node.orelse))
 
     def _on_While(self, node: ast.While) -> Steps:
-        while truth((yield from self._value(node.test)), self.heap):
+        while truth((yield from self._value(node.test))):
             self._tick(node.lineno, 2)
             leaving = yield from self._block(node.body)
             if leaving is not None and leaving.by != "continue":
@@ -302,14 +309,14 @@ class Running:
 
     def _for(self, node: ast.For, values: Any) -> Steps:
         way, _ = walked(node.iter)
-        if isinstance(values, Ref) and not self.heap.containers[values.object].is_list:
-            values = tuple(self.heap.containers[values.object].cells)
+        if isinstance(values, Container) and not values.is_list:
+            values = tuple(values.cells)
         if isinstance(values, frozenset):
             raise CannotDo("goes through a set, whose order is Python's own: write sorted(…)")
-        if not isinstance(values, Ref | range | tuple | str):
+        if not isinstance(values, Container | range | tuple | str):
             raise CannotDo(f"loops over {say(values)}, but a range, a tuple or a list is needed")
-        at = self._length(values) - 1 if way == "reversed" else 0
-        while 0 <= at < self._length(values):
+        at = _length(values) - 1 if way == "reversed" else 0
+        while 0 <= at < _length(values):
             self._tick(node.lineno, 3)
             self.stack.append((values, at))
             element = yield from self._element(node, values, at)
@@ -323,19 +330,11 @@ class Running:
             at += -1 if way == "reversed" else 1
         return (yield from self._block(node.orelse))
 
-    def _is_shared_list(self, value: Any) -> bool:
-        return isinstance(value, Ref) and self.heap.containers[value.object].is_list
-
-    def _length(self, values: Any) -> int:
-        return len(self.heap.containers[values.object].cells if isinstance(values, Ref) else values)
-
-    def _on_Break(self, node: ast.Break) -> Steps:
-        return Leaving("break", node.lineno)
+    def _on_Break(self, node: ast.Break | ast.Continue) -> Steps:
+        return Leaving(type(node).__name__.lower(), node.lineno)
         yield
 
-    def _on_Continue(self, node: ast.Continue) -> Steps:
-        return Leaving("continue", node.lineno)
-        yield
+    _on_Continue = _on_Break
 
     def _on_Return(self, node: ast.Return) -> Steps:
         value = None if node.value is None else (yield from self._value(node.value))
@@ -361,7 +360,7 @@ class Running:
         return self.stack.pop()
 
     def _on_Assert(self, node: ast.Assert) -> Steps:
-        if not truth((yield from self._value(node.test)), self.heap):
+        if not truth((yield from self._value(node.test))):
             raise CannotDo(f"finds that `assert {ast.unparse(node.test)}` does not hold")
 
     def _on_Raise(self, node: ast.Raise) -> Steps:
@@ -410,13 +409,13 @@ class Running:
     def _of_UnaryOp(self, node: ast.UnaryOp) -> Steps:
         value = yield from self._value(node.operand)
         if isinstance(node.op, ast.Not):
-            return not truth(value, self.heap)
+            return not truth(value)
         return UNARY[type(node.op)](number(value))
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Steps:
         for part in node.values:
             value = yield from self._value(part)
-            if truth(value, self.heap) != isinstance(node.op, ast.And):
+            if truth(value) != isinstance(node.op, ast.And):
                 break
         return value
 
@@ -425,8 +424,8 @@ class Running:
         for kind, other in zip(node.ops, node.comparators, strict=True):
             self.stack.append(left)
             right = yield from self._value(other)
-            if isinstance(kind, ast.In | ast.NotIn) and len(node.ops) == 1 and self._is_shared_list(right):
-                right = yield from self._elements(node, right, range(self._length(right)), self.stack[-1])
+            if isinstance(kind, ast.In | ast.NotIn) and len(node.ops) == 1 and _is_shared_list(right):
+                right = yield from self._elements(node, right, range(_length(right)), self.stack[-1])
             left = self.stack.pop()
             if not self._compared(kind, left, right):
                 return False
@@ -439,14 +438,13 @@ class Running:
             if not any(isinstance(n, bool | None) for n in (left, right)):
                 raise CannotDo("asks with `is` whether two values are the same: write ==")
             return COMPARED[type(kind)](left, right)
-        if is_in and isinstance(right, Ref):
-            container = self.heap.containers[right.object]
-            if container.is_list:
-                raise CannotDo(f"asks two things about the shared list {container.path} at once: ask one")
-            right = tuple(container.cells)
-        if isinstance(left, Ref) or isinstance(right, Ref):
+        if is_in and isinstance(right, Container):
+            if right.is_list:
+                raise CannotDo(f"asks two things about the shared list {right.path} at once: ask one")
+            right = tuple(right.cells)
+        if isinstance(left, Container) or isinstance(right, Container):
             raise CannotDo("compares a shared list or dict as a whole: compare its elements")
-        if not (isinstance(left, LockRef) or (plain(left) and (of_plain if is_in else plain)(right))):
+        if not (isinstance(left, SharedLock) or (plain(left) and (of_plain if is_in else plain)(right))):
             raise CannotDo("compares a list, a set or a tuple as a whole: compare its elements")
         return COMPARED[type(kind)](left, right)
 
@@ -456,7 +454,7 @@ class Running:
         return self.stack.pop()
 
     def _of_IfExp(self, node: ast.IfExp) -> Steps:
-        holds = truth((yield from self._value(node.test)), self.heap)
+        holds = truth((yield from self._value(node.test)))
         return (yield from self._value(node.body if holds else node.orelse))
 
     def _of_Tuple(self, node: ast.Tuple | ast.List) -> Steps:
@@ -482,7 +480,7 @@ class Running:
         by = loop.body[0].by if own[0] == ELEMENT else ""
         if isinstance(source, frozenset) and by in ORDERLESS:
             source = tuple(source)
-        is_dict = isinstance(source, Ref) and not self.heap.containers[source.object].is_list
+        is_dict = isinstance(source, Container) and not source.is_list
         if by == "index" and (is_dict or isinstance(source, str)):
             raise CannotDo(f"looks for an index in {say(source)}: only lists have one here")
         self.stack.append(tuple(self.values[name] for name in own))
@@ -498,10 +496,10 @@ class Running:
 
     def _of_Subscript(self, node: ast.Subscript) -> Steps:
         container, key = yield from self._values([node.value, node.slice])
-        if isinstance(key, slice) and self._is_shared_list(container):
-            places = range(self._length(container))[key]
+        if isinstance(key, slice) and _is_shared_list(container):
+            places = range(_length(container))[key]
             return OwnList((yield from self._elements(node, container, places)))
-        if isinstance(key, slice) and isinstance(container, Ref):
+        if isinstance(key, slice) and isinstance(container, Container):
             raise CannotDo("takes a slice of a dict, which has none")
         if isinstance(key, slice) and isinstance(container, OwnList):
             return OwnList(container[key])
@@ -539,9 +537,9 @@ class Running:
 
     def _computed(self, node: ast.Call, name: str, values: Sequence[Any]) -> Any:
         count = len(node.args)
-        if name == "len" and count == 1 and isinstance(values[0], Ref):
-            return self._length(values[0])
-        if any(isinstance(value, Ref | LockRef) for value in values):
+        if name == "len" and count == 1 and isinstance(values[0], Container):
+            return _length(values[0])
+        if any(isinstance(value, Container | SharedLock) for value in values):
             raise CannotDo(f"hands a shared list, dict or lock to {name}()")
         if name in COMPARE and not all(map(of_plain if count == 1 else plain, values[:count])):
             raise CannotDo(f"hands lists in a list or several lists to {name}(): write a loop")
@@ -567,9 +565,7 @@ class Running:
                 raise CannotDo(f"sleeps for {say(seconds)} seconds")
             return None
         lock = lock_of((yield from self._value(called.value)))
-        if called.attr == "locked" and self.heap.lock_kinds[lock] != "lock":
-            raise CannotDo(
-                f"asks whether {self.heap.lock_paths[lock]} is held, but only a Lock has locked() in Python"
-            )
+        if called.attr == "locked" and lock.kind != "lock":
+            raise CannotDo(f"asks whether {lock.path} is held, but only a Lock has locked() in Python")
         kind = "try" if called.attr == "acquire" and not waits(node) else called.attr
         return (yield from self._visible(node, kind, lock))

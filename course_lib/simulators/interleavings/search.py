@@ -7,11 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from course_lib.simulators.interleavings.program import ThreadProgram
 from course_lib.simulators.interleavings.replay import waiting, wants
-from course_lib.simulators.interleavings.shared import Heap, holder_of
+from course_lib.simulators.interleavings.running import Pending
+from course_lib.simulators.interleavings.shared import SharedLock, holder_of
 from course_lib.simulators.interleavings.thread_states import TooMany
 
 
@@ -33,27 +35,25 @@ class JointState:
     @property
     def holders(self) -> dict[str, int]:
         """The mutexes that are held, by name ("lock", "locks[0]"), and the thread that holds each."""
-        held = zip(self._program.heap.lock_paths, map(holder_of, self._locks), strict=True)
-        return {path: holder for path, holder in held if holder is not None}
+        held = zip(self._program.heap.all_locks, map(holder_of, self._locks), strict=True)
+        return {lock.path: holder for lock, holder in held if holder is not None}
 
     @property
     def free(self) -> dict[str, int]:
         """How many more may take each semaphore, by name."""
-        counts = zip(self._program.heap.lock_paths, self._locks, strict=True)
-        return {path: count for path, count in counts if isinstance(count, int)}
+        counts = zip(self._program.heap.all_locks, self._locks, strict=True)
+        return {lock.path: count for lock, count in counts if lock.kind == "semaphore"}
 
     @property
     def coming(self) -> list[tuple[str, str]]:
         """What each thread does next, such as ("write", "total[0]"), ("acquire", "lock") or ("end", "")."""
-        heap = self._program.heap
-        steps = (self._program.states.pending[thread] for thread in self._threads)
-        return [(kind, _name(heap, kind, target)) for kind, target, _, _ in steps]
+        return [self._next(self._program.states.pending[thread]) for thread in self._threads]
 
-
-def _name(heap: Heap, kind: str, target: int | None) -> str:
-    if target is None:
-        return ""
-    return (heap.cell_paths if kind in ("read", "write") else heap.lock_paths)[target]
+    def _next(self, pending: Pending) -> tuple[str, str]:
+        kind, target, _, _ = pending
+        if isinstance(target, int):
+            return kind, self._program.heap.cell_paths[target]
+        return kind, target.path if target else ""
 
 
 class Search:
@@ -130,7 +130,7 @@ class Search:
             after = self.program.step(cells, locks, thread, step)
             if after is None:
                 if kind == "release":
-                    fault = self._release_fault(thread, target, locks[target], line)
+                    fault = _release_fault(thread, target, locks[target.number], line)
                     self._note("lock error", fault, number, (thread,))
                 continue
             new_cells, new_locks, result = after
@@ -152,11 +152,6 @@ class Search:
             blocked = tuple(thread for thread, step in enumerate(pending) if step[0] == "acquire")
             self._note("deadlock", waiting(self.program, locks, pending), number, blocked)
 
-    def _release_fault(self, thread: int, lock: int, state: Any, line: int) -> str:
-        name, holder = self.program.heap.lock_paths[lock], holder_of(state)
-        held = "nobody holds" if holder is None else f"thread {holder} holds"
-        return f"Thread {thread} releases {name} in line {line}, which {held} at that moment."
-
     def _look_for_races(self, pending: list, number: int) -> None:
         if "race" in self.found:
             return
@@ -172,9 +167,9 @@ class Search:
                 self._note("race", said, number, order)
 
     def _judge_end(self, cells: tuple, locks: tuple, types: tuple, number: int) -> None:
-        for name, state in zip(self.program.heap.lock_paths, locks, strict=True):
-            if (holder := holder_of(state)) is not None:
-                self._note("lock error", f"Thread {holder} ends and still holds {name}.", number)
+        for lock in self.program.heap.all_locks:
+            if (holder := holder_of(locks[lock.number])) is not None:
+                self._note("lock error", f"Thread {holder} ends and still holds {lock.path}.", number)
         if (cells, types) not in self.final:
             self.final[cells, types] = number
             fault = self.judge(cells)
@@ -216,22 +211,16 @@ class Search:
 
     def schedules(self) -> int | None:
         """Count the paths from the start to an end; None when there are loops that wait."""
-        arriving = dict.fromkeys(self.edges, 0)
-        for followers in self.edges.values():
-            for follower in followers:
-                arriving[follower] += 1
-        paths = dict.fromkeys(self.edges, 0)
-        paths[0] = 1
-        todo = [number for number, count in arriving.items() if not count]
-        total = done = 0
-        while todo:
-            number = todo.pop()
-            done += 1
-            if not self.edges[number]:
-                total += paths[number]
-            for follower in self.edges[number]:
-                paths[follower] += paths[number]
-                arriving[follower] -= 1
-                if not arriving[follower]:
-                    todo.append(follower)
-        return total if done == len(self.edges) else None
+        paths: dict[int, int] = {}  # from each state to an end
+        try:
+            for number in TopologicalSorter(self.edges).static_order():  # who follows comes first
+                paths[number] = sum(paths[follower] for follower in self.edges[number]) or 1
+        except CycleError:
+            return None
+        return paths[0]
+
+
+def _release_fault(thread: int, lock: SharedLock, state: Any, line: int) -> str:
+    holder = holder_of(state)
+    held = "nobody holds" if holder is None else f"thread {holder} holds"
+    return f"Thread {thread} releases {lock.path} in line {line}, which {held} at that moment."

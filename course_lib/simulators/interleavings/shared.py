@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.arguments import is_whole
@@ -12,19 +12,7 @@ from course_lib.arguments import is_whole
 MOST_CELLS = 200
 MOST_LOCKS = 20
 
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A reference to a shared list or dict."""
-
-    object: int
-
-
-@dataclass(frozen=True, slots=True)
-class LockRef:
-    """A reference to a lock or semaphore."""
-
-    lock: int
+Plain = int | float | str | None
 
 
 @dataclass(frozen=True)
@@ -45,25 +33,32 @@ class Semaphore:
     most: int = 1000  # who gives back more is at fault: for a BoundedSemaphore what it began with
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Container:
     """A shared list or dict: its path, and the cell of each of its keys."""
 
     path: str
     is_list: bool
-    cells: dict[Any, int]
+    cells: dict[Any, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLock:
+    """A lock among those that are shared: its place among their states, path, kind and highest count."""
+
+    number: int
+    path: str
+    kind: str  # "lock", "rlock" or "semaphore"
+    most: int  # of a mutex 1
 
 
 class Heap:
     """The shared names of a program and everything they lead to."""
 
     def __init__(self, shared: Mapping[str, Any]) -> None:
-        self.names: dict[str, Any] = {}  # name -> Ref, LockRef, or the number of a cell
-        self.containers: list[Container] = []
+        self.names: dict[str, Any] = {}  # name -> Container, SharedLock, or the number of a cell
         self.cell_paths: list[str] = []
-        self.lock_paths: list[str] = []
-        self.lock_kinds: list[str] = []  # "lock", "rlock" or "semaphore"
-        self.lock_limits: list[int] = []  # the highest count; of a mutex 1
+        self.all_locks: list[SharedLock] = []
         self._cells: list[Any] = []
         self._locks: list[Any] = []
         self._seen: dict[int, Any] = {}
@@ -75,8 +70,8 @@ class Heap:
         #: At the start: the value of every cell; of every lock (holder, depth), or the count of a semaphore.
         self.cells, self.locks = tuple(self._cells), tuple(self._locks)
 
-    def _reference(self, path: str, value: Any) -> Ref | LockRef | None:
-        """Return the reference to a container or a lock, None for a plain value."""
+    def _reference(self, path: str, value: Any) -> Container | SharedLock | None:
+        """Return what stands for a list, a dict or a lock, None for a plain value."""
         if id(value) in self._seen and isinstance(value, list | dict):
             return self._seen[id(value)]
         lock = _lock_of(value)
@@ -84,36 +79,33 @@ class Heap:
             return self._lock(path, value, lock)
         if not isinstance(value, list | dict):
             return None
-        number = len(self.containers)
         self._alive.append(value)
-        self._seen[id(value)] = Ref(number)
-        pairs = dict(enumerate(value)) if isinstance(value, list) else dict(value)
-        container = Container(path, isinstance(value, list), {})
-        self.containers.append(container)
+        container = self._seen[id(value)] = Container(path, isinstance(value, list))
+        pairs = dict(enumerate(value)) if container.is_list else value
         for key, element in pairs.items():
             if not isinstance(key, int | str):
                 raise ValueError(f"{path} has the key {key!r}, but keys here are whole numbers or texts.")
             inner = f"{path}[{key!r}]"
             reference = self._reference(inner, element)
             container.cells[key] = self._cell(inner, element if reference is None else reference)
-        return Ref(number)
+        return container
 
-    def _lock(self, path: str, value: Any, lock: Lock | RLock | Semaphore) -> LockRef:
+    def _lock(self, path: str, value: Any, lock: Lock | RLock | Semaphore) -> SharedLock:
         # Lock() == Lock(), so only real locks (and semaphores named twice) can be one and the same object
         if id(value) in self._seen:
             return self._seen[id(value)]
         if len(self._locks) >= MOST_LOCKS:
             raise ValueError(f"shared has more than {MOST_LOCKS} locks: check a smaller case.")
         self._alive.append(value)
-        self.lock_paths.append(path)
-        self.lock_kinds.append(type(lock).__name__.lower())
-        self.lock_limits.append(lock.most if isinstance(lock, Semaphore) else 1)
-        self._locks.append(lock.value if isinstance(lock, Semaphore) else (-1, 0))
-        self._seen[id(value)] = LockRef(len(self._locks) - 1)
-        return self._seen[id(value)]
+        state, most = (lock.value, lock.most) if isinstance(lock, Semaphore) else ((-1, 0), 1)
+        made = SharedLock(len(self._locks), path, type(lock).__name__.lower(), most)
+        self._locks.append(state)
+        self.all_locks.append(made)
+        self._seen[id(value)] = made
+        return made
 
     def _cell(self, path: str, value: Any) -> int:
-        if not isinstance(value, int | float | str | Ref | LockRef | None):
+        if not isinstance(value, Plain | Container | SharedLock):
             kind = type(value).__name__
             raise ValueError(
                 f"{path} is a {kind}, but shared variables are numbers, texts, True, False, None, locks, "
@@ -127,23 +119,18 @@ class Heap:
 
     def references(self) -> set[int]:
         """Return the cells that hold a list, dict or lock: these stay what they are."""
-        return {cell for cell, value in enumerate(self._cells) if isinstance(value, Ref | LockRef)}
+        return {cell for cell, value in enumerate(self._cells) if not isinstance(value, Plain)}
 
     def reachable(self, name: str) -> set[int]:
         """Return the cells that a shared name leads to, through containers in containers."""
-        value = self.names[name]
-        if isinstance(value, int):
-            return {value}
         found: set[int] = set()
-        todo, seen = [value], set()
+        todo = [self.names[name]]
         while todo:
             one = todo.pop()
-            if not isinstance(one, Ref) or one in seen:
-                continue
-            seen.add(one)
-            for cell in self.containers[one.object].cells.values():
-                found.add(cell)
-                todo.append(self._cells[cell])
+            if isinstance(one, Container):
+                new = {*one.cells.values()} - found
+                found |= new
+                todo += [self._cells[cell] for cell in new]
         return found
 
     def plain(self, cells: tuple) -> dict[str, Any]:
@@ -156,21 +143,20 @@ class Heap:
 
     def _is_lock(self, value: Any) -> bool:
         """Whether a reference leads to locks only."""
-        if not isinstance(value, Ref):
-            return isinstance(value, LockRef)
-        inside = [self._cells[cell] for cell in self.containers[value.object].cells.values()]
-        return bool(inside) and all(isinstance(one, LockRef) for one in inside)
+        if not isinstance(value, Container):
+            return isinstance(value, SharedLock)
+        inside = [self._cells[cell] for cell in value.cells.values()]
+        return bool(inside) and all(isinstance(one, SharedLock) for one in inside)
 
     def _plain(self, cells: tuple, value: Any, depth: int) -> Any:
-        if not isinstance(value, Ref) or depth > 20:
-            return None if isinstance(value, LockRef | Ref) else value
-        container = self.containers[value.object]
+        if not isinstance(value, Container) or depth > 20:
+            return value if isinstance(value, Plain) else None
         values = {
             key: self._plain(cells, cells[cell], depth + 1)
-            for key, cell in container.cells.items()
-            if not isinstance(cells[cell], LockRef)
+            for key, cell in value.cells.items()
+            if not isinstance(cells[cell], SharedLock)
         }
-        return list(values.values()) if container.is_list else values
+        return list(values.values()) if value.is_list else values
 
 
 def _lock_of(value: Any) -> Lock | RLock | Semaphore | None:
@@ -188,20 +174,20 @@ def _lock_of(value: Any) -> Lock | RLock | Semaphore | None:
     return RLock() if isinstance(value, type(threading.RLock())) else None
 
 
-def taken(kind: str, state: Any, thread: int) -> Any:
+def taken(lock: SharedLock, state: Any, thread: int) -> Any:
     """Return a lock's state after the thread takes it, None if it must wait."""
-    if kind == "semaphore":
+    if lock.kind == "semaphore":
         return state - 1 if state > 0 else None
     holder, depth = state
-    if kind == "rlock" and holder == thread:
+    if lock.kind == "rlock" and holder == thread:
         return (thread, depth + 1)
     return (thread, 1) if holder == -1 else None
 
 
-def released(kind: str, state: Any, thread: int, most: int) -> Any:
+def released(lock: SharedLock, state: Any, thread: int) -> Any:
     """Return a lock's state after the thread releases it, None if it must not."""
-    if kind == "semaphore":
-        return state + 1 if state < most else None
+    if lock.kind == "semaphore":
+        return state + 1 if state < lock.most else None
     holder, depth = state
     if holder != thread:
         return None

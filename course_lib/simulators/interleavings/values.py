@@ -12,14 +12,12 @@ import ast
 import operator
 from typing import Any
 
-from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
+from course_lib.simulators.interleavings.shared import Container, Plain, SharedLock
 
 LARGEST_NUMBER = 1 << 64
 LONGEST = 200  # characters of a text, elements of a tuple
 LONGEST_RANGE = 10_000
 MOST_LEAVES = 400  # things in a tuple, those in tuples in it counted too
-
-Plain = int | float | str | None
 
 
 class OwnList(tuple):
@@ -90,7 +88,7 @@ class CannotDo(Exception):
 
 
 def bounded(value: Any) -> Any:
-    if isinstance(value, bool | None | Ref | LockRef):
+    if isinstance(value, bool | None | Container | SharedLock):
         return value
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         raise CannotDo("computes a number beyond 2**64")
@@ -161,26 +159,24 @@ def number(value: Any) -> Any:
 
 
 def storable(value: Any) -> Plain:
-    if isinstance(value, Ref | LockRef) or not isinstance(value, int | float | str | None):
+    if not isinstance(value, Plain):
         raise CannotDo(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
     return value
 
 
-def lock_of(value: Any) -> int:
-    if not isinstance(value, LockRef):
+def lock_of(value: Any) -> SharedLock:
+    if not isinstance(value, SharedLock):
         raise CannotDo(f"uses {say(value)} as a lock, which it is not")
-    return value.lock
+    return value
 
 
-def truth(value: Any, heap: Heap) -> bool:
-    if isinstance(value, Ref):
-        return bool(heap.containers[value.object].cells)
-    return True if isinstance(value, LockRef) else bool(value)
+def truth(value: Any) -> bool:
+    return bool(value.cells if isinstance(value, Container) else value)
 
 
 def say(value: Any) -> str:
-    if isinstance(value, Ref):
+    if isinstance(value, Container):
         return "a shared list or dict"
-    if isinstance(value, LockRef):
+    if isinstance(value, SharedLock):
         return "a lock"
     return repr(value)[:60]
