@@ -22,19 +22,18 @@ Block = tuple[Key, Array]
 
 
 @contextmanager
-def workers(count: int = 2, memory: str = "1GiB") -> Iterator[Any]:
+def workers(count: int = 2) -> Iterator[Any]:
     """Start a Dask cluster of `count` processes on this machine and give its client; end all of it."""
     import dask
     from distributed import Client, LocalCluster
 
     whole("count", count, most=16)
-    quiet = {"distributed.logging.distributed": "error"}
     with (
-        dask.config.set(quiet),
+        dask.config.set({"distributed.logging.distributed": "error"}),
         LocalCluster(
             n_workers=count,
             threads_per_worker=1,
-            memory_limit=memory,
+            memory_limit="1GiB",
             dashboard_address=None,
             silence_logs=logging.CRITICAL,
         ) as cluster,

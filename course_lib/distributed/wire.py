@@ -109,20 +109,17 @@ class _Torch:
     """Carries arrays by torch.distributed (gloo, or whatever the group was made with)."""
 
     def __init__(self) -> None:
+        import torch
         import torch.distributed
 
-        self._dist = torch.distributed
+        self._dist, self._tensor = torch.distributed, torch.from_numpy
         self.rank, self.size = self._dist.get_rank(), self._dist.get_world_size()
 
     def start_send(self, x: Array, to: int) -> Callable[[], None]:
-        import torch
-
-        return self._dist.isend(torch.from_numpy(x), to).wait
+        return self._dist.isend(self._tensor(x), to).wait
 
     def start_receive(self, out: Array, source: int) -> Callable[[], None]:
-        import torch
-
-        return self._dist.irecv(torch.from_numpy(out), source).wait
+        return self._dist.irecv(self._tensor(out), source).wait
 
 
 # -- a rehearsal on threads ---------------------------------------------------------------------------------
@@ -211,8 +208,8 @@ class _Stage:
         self.size = ranks
         self._problems = problems  # one that a rank catches counts, too: it tells more than was sent
         self._lock = threading.Lock()
-        self._sends: dict[tuple[int, int], deque[_Posted]] = defaultdict(deque)  # (sender, receiver)
-        self._receives: dict[tuple[int, int], deque[_Posted]] = defaultdict(deque)
+        #: (sender, receiver) -> sends and receives that have not met
+        self._open: dict[tuple[int, int], tuple[deque, deque]] = defaultdict(lambda: (deque(), deque()))
         self._waits: dict[int, _Posted] = {}
         self._here = ranks
         self._over: Stuck | None = None
@@ -222,13 +219,16 @@ class _Stage:
         self.waits: list[tuple[int, float, float]] = []
         self.ends = [0.0] * ranks
 
-    def post_send(self, sender: int, receiver: int, x: Array) -> Callable[[], None]:
-        posted = _Posted(sender, f"sends to rank {receiver}", x, self._clock[sender])
-        return self._post(self._sends, (sender, receiver), posted)
-
-    def post_receive(self, receiver: int, sender: int, out: Array) -> Callable[[], None]:
-        posted = _Posted(receiver, f"receives from rank {sender}", out, self._clock[receiver])
-        return self._post(self._receives, (sender, receiver), posted)
+    def post(self, rank: int, says: str, other: int, array: Array) -> Callable[[], None]:
+        """Begin what the rank `says`, "sends to" or "receives from"; return what waits for its end."""
+        posted = _Posted(rank, f"{says} rank {other}", array, self._clock[rank])
+        sends_it = says == "sends to"
+        with self._lock:
+            sends, receives = self._open[(rank, other) if sends_it else (other, rank)]
+            (sends if sends_it else receives).append(posted)
+            if sends and receives:
+                self._deliver(sends.popleft(), receives.popleft())
+        return lambda: self._wait(posted)
 
     def leave(self, rank: int) -> None:
         self.ends[rank] = self._now()
@@ -238,13 +238,6 @@ class _Stage:
 
     def _now(self) -> float:
         return time.perf_counter() - self._begun
-
-    def _post(self, kind: dict, pair: tuple[int, int], posted: _Posted) -> Callable[[], None]:
-        with self._lock:
-            kind[pair].append(posted)
-            if self._sends[pair] and self._receives[pair]:
-                self._deliver(self._sends[pair].popleft(), self._receives[pair].popleft())
-        return lambda: self._wait(posted)
 
     def _deliver(self, send: _Posted, receive: _Posted) -> None:
         x, out = send.array, receive.array
@@ -304,7 +297,7 @@ class _Threads:
         self._stage, self.rank, self.size = stage, rank, stage.size
 
     def start_send(self, x: Array, to: int) -> Callable[[], None]:
-        return self._stage.post_send(self.rank, to, x)
+        return self._stage.post(self.rank, "sends to", to, x)
 
     def start_receive(self, out: Array, source: int) -> Callable[[], None]:
-        return self._stage.post_receive(self.rank, source, out)
+        return self._stage.post(self.rank, "receives from", source, out)

@@ -239,30 +239,18 @@ def torus(rows: int, columns: int, link: float = 1e9, alpha: float = 50e-6) -> N
     ranks = whole("rows", rows) * whole("columns", columns)
     _check(ranks, alpha, link)
 
-    def along(at: np.ndarray, to: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many hops, and in which direction, the shorter way has."""
-        ahead = (to - at) % length
-        forward = 2 * ahead <= length
-        return np.where(forward, ahead, length - ahead), forward
-
     def route(senders: np.ndarray, receivers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         message, link = [np.zeros(0, int)], [np.zeros(0, int)]
-        i, j = np.divmod(senders, columns)
-        to_i, to_j = np.divmod(receivers, columns)
-        for across in (True, False):
-            hops, forward = along(j, to_j, columns) if across else along(i, to_i, rows)
-            sign = np.where(forward, 1, -1)
+        at, to = np.array(np.divmod(senders, columns)), np.array(np.divmod(receivers, columns))
+        for axis, length, first_kind in ((1, columns, 0), (0, rows, 2)):
+            ahead = (to[axis] - at[axis]) % length
+            forward = 2 * ahead <= length  # the shorter way
+            hops, kind = np.where(forward, ahead, length - ahead), first_kind + ~forward
             for hop in range(int(hops.max(initial=0))):
                 (on,) = np.nonzero(hops > hop)
-                step = hop * sign[on]
-                at = (
-                    i[on] * columns + (j[on] + step) % columns
-                    if across
-                    else (i[on] + step) % rows * columns + to_j[on]
-                )
-                kind = (0 if across else 2) + np.where(forward[on], 0, 1)
                 message.append(on)
-                link.append(kind * ranks + at)
+                link.append(kind[on] * ranks + at[0, on] * columns + at[1, on])
+                at[axis, on] = (at[axis, on] + np.where(forward[on], 1, -1)) % length
         return np.concatenate(message), np.concatenate(link)
 
     names = tuple(f"rank {at}, {way}" for way in ("right", "left", "down", "up") for at in range(ranks))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from course_lib.arguments import is_whole, whole
@@ -202,24 +202,56 @@ class _Block:
     ended: bool = False
 
 
-@dataclass
-class _Cluster:
-    ring: Ring
-    blocks: list[_Block] = field(default_factory=list)
-    copies: list[tuple[int, int, int, int]] = field(default_factory=list)  # block, stage, part, visit
-    did: str = "nothing yet"
-    through: Counter[int] = field(
-        default_factory=Counter
-    )  # of each block, those who are through with their work
+class _Run:
+    """A run: the cluster's blocks, its actors by name, and what each waits for (none who has ended)."""
 
-    def __post_init__(self) -> None:
-        ring = self.ring
+    def __init__(self, ring: Ring, seed: int) -> None:
+        self.ring, self.rng = ring, random.Random(seed)
+        self.did = "nothing yet"
+        self.copies: list[tuple[int, int, int, int]] = []  # block, stage, part, visit
+        self.through: Counter[int] = Counter()  # of each block, those who are through with their work
+        self.blocks: list[_Block] = []
         reports = ring.consumers * (ring.blocks if ring.remote_reports else 1)
         for _ in range(ring.blocks):
             block = _Block([], [], [{} for _ in range(ring.stages)], [0] * ring.stages)
             block.full = [_Barrier(1, owner=block) for _ in range(ring.stages)]
             block.empty = [_Barrier(reports, owner=block) for _ in range(ring.stages)]
             self.blocks.append(block)
+        ranks = range(ring.blocks)
+        consumers = [(rank, warp) for rank in ranks for warp in range(ring.consumers)]
+        self.names = [*(("producer", rank) for rank in ranks)]
+        self.names += [(f"warp {warp}", rank) for rank, warp in consumers]
+        self.actors = [*map(self.producer, ranks), *(self.consumer(*one) for one in consumers)]
+        self.waits = {number: next(actor, None) for number, actor in enumerate(self.actors)}
+
+    def go(self, most_steps: int, after_each: Callable[[], Any] = lambda: None) -> RingOutcome:
+        """Take steps in a random order; return how it went."""
+        steps = 0
+        try:
+            while self.waits and steps < most_steps:
+                able = [number for number, wait in self.waits.items() if wait.is_over()]
+                choices = len(able) + len(self.copies)
+                if not choices:
+                    waiting = f"{len(self.waits)} of {len(self.actors)}"
+                    return RingOutcome(f"Everybody waits: {waiting} never end.", steps)
+                steps += 1
+                choice = self.rng.randrange(choices)
+                if choice >= len(able):
+                    self.deliver(choice - len(able))
+                else:
+                    self._go_on(able[choice])
+                after_each()
+        except ProtocolBroken as problem:
+            return RingOutcome(str(problem), steps)
+        if self.waits:
+            return RingOutcome(f"It did not end within {most_steps} steps.", steps)
+        return RingOutcome(None, steps)
+
+    def _go_on(self, number: int) -> None:
+        try:
+            self.waits[number] = next(self.actors[number])
+        except StopIteration:
+            del self.waits[number]
 
     # Actors are generators: they yield what they wait for, and go on when that is over. Before an actor does
     # something it says so in `did`.
@@ -300,70 +332,24 @@ class _Cluster:
         block.held[stage][part] = visit
         block.full[stage].deliver()
 
-    def stages(self) -> tuple[tuple[StageState, ...], ...]:
-        """Return the state of every stage of every block."""
+    def moment(self) -> RingMoment:
+        """Return the present state."""
         parts = range(self.ring.blocks + 1)
-        return tuple(
+        stages = tuple(
             tuple(
-                StageState(full.state(), empty.state(), tuple(held.get(part) for part in parts), readers)
+                StageState(full.state(), empty.state(), tuple(map(held.get, parts)), readers)
                 for full, empty, held, readers in zip(
                     block.full, block.empty, block.held, block.readers, strict=True
                 )
             )
             for block in self.blocks
         )
-
-
-class _Run:
-    """A run: the cluster, its actors by name, and what each waits for (None: it has ended)."""
-
-    def __init__(self, ring: Ring, seed: int) -> None:
-        self.cluster, self.rng = _Cluster(ring), random.Random(seed)
-        warps = range(ring.consumers)
-        self.names = [("producer", rank) for rank in range(ring.blocks)]
-        self.names += [(f"warp {warp}", rank) for rank in range(ring.blocks) for warp in warps]
-        self.actors = [self.cluster.producer(rank) for rank in range(ring.blocks)]
-        self.actors += [self.cluster.consumer(rank, warp) for rank in range(ring.blocks) for warp in warps]
-        self.waits = {number: next(actor, None) for number, actor in enumerate(self.actors)}
-
-    def go(self, most_steps: int, after_each: Callable[[], Any] = lambda: None) -> RingOutcome:
-        """Take steps in a random order; return how it went."""
-        steps = 0
-        try:
-            while self.waits and steps < most_steps:
-                able = [number for number, wait in self.waits.items() if wait.is_over()]
-                choices = len(able) + len(self.cluster.copies)
-                if not choices:
-                    waiting = f"{len(self.waits)} of {len(self.actors)}"
-                    return RingOutcome(f"Everybody waits: {waiting} never end.", steps)
-                steps += 1
-                choice = self.rng.randrange(choices)
-                if choice >= len(able):
-                    self.cluster.deliver(choice - len(able))
-                else:
-                    self._go_on(able[choice])
-                after_each()
-        except ProtocolBroken as problem:
-            return RingOutcome(str(problem), steps)
-        if self.waits:
-            return RingOutcome(f"It did not end within {most_steps} steps.", steps)
-        return RingOutcome(None, steps)
-
-    def _go_on(self, number: int) -> None:
-        try:
-            self.waits[number] = next(self.actors[number])
-        except StopIteration:
-            del self.waits[number]
-
-    def moment(self) -> RingMoment:
-        """Return the present state."""
         actors = []
         for number, (name, rank) in enumerate(self.names):
-            wait = self.waits.get(number) or _Wait("", self.cluster.ring.visits)
+            wait = self.waits.get(number) or _Wait("", self.ring.visits)
             state = (wait.visit, wait.stage, wait.waits_for, wait.parity, wait.is_over())
             actors.append(ActorState(name, rank, *state, has_ended=number not in self.waits))
-        copies = tuple(self.cluster.copies)
-        return RingMoment(self.cluster.did, self.cluster.stages(), tuple(actors), copies)
+        return RingMoment(self.did, stages, tuple(actors), tuple(self.copies))
 
 
 def run(ring: Ring, seed: int = 0, most_steps: int = 100_000) -> RingOutcome:

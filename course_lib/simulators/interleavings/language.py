@@ -17,6 +17,13 @@ from typing import Any
 from course_lib.simulators.interleavings.shared import Heap, Plain
 from course_lib.simulators.interleavings.values import COMPUTE, GATHERS
 
+
+class Kept(ast.stmt):
+    """What the loop of a comprehension does with an element, for the call `by`."""
+
+    _fields = ("value",)
+
+
 LONGEST_TEXT = 40_000  # characters
 DEEPEST = 40  # expressions and blocks in each other
 MOST_VARIABLES = 60  # in one function
@@ -24,7 +31,7 @@ LOCK_METHODS = ("acquire", "release", "locked")
 MODULES = ("threading", "time")
 #: Statements and expressions in the language that need no look of their own: their parts are looked at.
 PLAIN_PARTS = (
-    *(ast.Assign, ast.If, ast.Pass, ast.Global),
+    *(ast.Assign, ast.If, ast.Pass, ast.Global, Kept),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr, ast.Set, ast.Slice),
     *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
@@ -60,12 +67,6 @@ class TextScope:
     written: set[int] = field(default_factory=set)
     #: For each comprehension, and each call that takes elements: its loop, and the names it has for itself.
     loops: dict[ast.expr, tuple[ast.For, tuple[str, ...]]] = field(default_factory=dict)
-
-
-class Kept(ast.stmt):
-    """What the loop of a comprehension does with an element, for the call `by`."""
-
-    _fields = ("value",)
 
 
 def parse(text: str) -> ast.Module:
@@ -220,9 +221,6 @@ class _Reader:
 
     def _on_Raise(self, node: ast.Raise) -> None:
         """Whatever is raised ends the check."""
-
-    def _on_Kept(self, node: Kept) -> None:
-        self._part(node.value)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):

@@ -224,7 +224,8 @@ def _literal(node: ast.expr, depth: int) -> Any:
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _literal(node.operand, depth + 1)
-        return -value if isinstance(value, int | float) else _literal(ast.Lambda(), depth)
+        if isinstance(value, int | float):
+            return -value
     if isinstance(node, ast.List):
         return [_literal(one, depth + 1) for one in node.elts]
     if isinstance(node, ast.Dict) and all(node.keys):
@@ -239,8 +240,8 @@ def _literal(node: ast.expr, depth: int) -> Any:
     if isinstance(node, ast.ListComp) and len(node.generators) == 1:
         counted = node.generators[0].iter
         is_range = isinstance(counted, ast.Call) and getattr(counted.func, "id", "") == "range"
-        if is_range and counted.args and not node.generators[0].ifs:
-            count = _literal(counted.args[-1], depth + 1)
-            if isinstance(count, int) and 0 <= count <= 20 and len(counted.args) == 1:
+        if is_range and len(counted.args) == 1 and not node.generators[0].ifs:
+            count = _literal(counted.args[0], depth + 1)
+            if isinstance(count, int) and 0 <= count <= 20:
                 return [_literal(node.elt, depth + 1) for _ in range(count)]
     raise ValueError
