@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.arguments import number, whole
+from course_lib.arguments import whole
 from course_lib.distributed.wire import Array, Wire
 from course_lib.training.overlap import TimeSpan
 
 Task = tuple[str, int]  # "F" or "B", and which micro-batch
 Order = list[list[Task]]  # for each stage what it does, one after the other
+SECONDS = {"F": 1.0, "B": 2.0}  # of a task in a timeline
 
 
 def gpipe(stages: int, micro: int) -> Order:
@@ -49,76 +50,51 @@ def one_forward_one_backward(stages: int, micro: int) -> Order:
 
 @dataclass(frozen=True)
 class PipelineTimes:
-    """When each stage does what: `begins[stage]` and `ends[stage]` follow the order of its tasks, seconds."""
+    """When each stage does what: its tasks in their order as bars, F0 or B3, as `views.lanes` draws them."""
 
-    order: Order
-    begins: list[list[float]]
-    ends: list[list[float]]
+    rows: dict[str, list[TimeSpan]]
 
     @property
     def seconds(self) -> float:
         """Until the last stage has ended."""
-        return max(ends[-1] for ends in self.ends)
-
-    @property
-    def rows(self) -> dict[str, list[TimeSpan]]:
-        """Each stage's tasks as bars, F0 or B3, as `views.lanes` draws them."""
-        return {
-            f"stage {stage}": [
-                TimeSpan(f"{kind}{m}", *when)
-                for (kind, m), *when in zip(tasks, self.begins[stage], self.ends[stage], strict=True)
-            ]
-            for stage, tasks in enumerate(self.order)
-        }
+        return max(bars[-1].end for bars in self.rows.values())
 
     @property
     def bubble(self) -> float:
         """Share of all stages' time in which they do nothing."""
-        busy = sum(np.sum(ends) - np.sum(begins) for begins, ends in zip(self.begins, self.ends, strict=True))
-        return 1 - busy / (len(self.order) * self.seconds)
+        busy = sum(bar.end - bar.begin for bars in self.rows.values() for bar in bars)
+        return 1 - busy / (len(self.rows) * self.seconds)
 
 
-def timeline(
-    order: Order, forward_s: float | Sequence[float] = 1.0, backward_s: float | Sequence[float] = 2.0
-) -> PipelineTimes:
+def timeline(order: Order) -> PipelineTimes:
     """Return when each task begins and ends; a stage starts its next one as soon as what it needs is there.
 
-    Forward needs the stage before, backward the stage behind and the own forward; seconds may differ from
-    stage to stage. Backward takes twice as long as forward: two products for one. Sending takes no time.
-    Raises ValueError where stages wait for each other, or do anything not exactly once.
+    Forward needs the stage before and takes 1 s; backward needs the stage behind and the own forward and
+    takes 2 s: two products for one. Sending takes no time. Raises ValueError where stages wait for each
+    other, or do anything not exactly once.
     """
-    stages = whole("the number of stages", len(order))
-    seconds = {"F": _of_each(forward_s, stages), "B": _of_each(backward_s, stages)}
+    whole("the number of stages", len(order))
     _check_complete(order)
     ended: dict[tuple[int, str, int], float] = {}
-    begins: list[list[float]] = [[] for _ in order]
-    ends: list[list[float]] = [[] for _ in order]
-    while any(len(done) < len(tasks) for done, tasks in zip(ends, order, strict=True)):
+    rows: list[list[TimeSpan]] = [[] for _ in order]
+    while any(len(bars) < len(tasks) for bars, tasks in zip(rows, order, strict=True)):
         before = len(ended)
-        for stage, tasks in enumerate(order):
-            while len(ends[stage]) < len(tasks):
-                kind, m = tasks[len(ends[stage])]
-                needs = _needs(stage, kind, m, stages)
+        for stage, (bars, tasks) in enumerate(zip(rows, order, strict=True)):
+            for kind, m in tasks[len(bars) :]:
+                needs = _needs(stage, kind, m, len(order))
                 if any(one not in ended for one in needs):
                     break
-                begin = max([ended[one] for one in needs] + ends[stage][-1:], default=0.0)
-                begins[stage].append(begin)
-                ends[stage].append(begin + seconds[kind][stage])
-                ended[stage, kind, m] = ends[stage][-1]
+                begin = max([ended[one] for one in needs] + [bar.end for bar in bars[-1:]], default=0.0)
+                bars.append(TimeSpan(f"{kind}{m}", begin, begin + SECONDS[kind]))
+                ended[stage, kind, m] = bars[-1].end
         if len(ended) == before:
-            raise ValueError(f"Nobody can go on: {_waiting(order, ends, ended)}.")
-    return PipelineTimes(order, begins, ends)
+            raise ValueError(f"Nobody can go on: {_waiting(order, rows, ended)}.")
+    return PipelineTimes({f"stage {stage}": bars for stage, bars in enumerate(rows)})
 
 
 def most_kept(order: Order) -> list[int]:
     """Return for each stage of how many micro-batches it keeps the activations at most."""
     return [int(np.cumsum([1 if kind == "F" else -1 for kind, _ in tasks]).max(initial=0)) for tasks in order]
-
-
-def bubble(stages: int, micro: int) -> float:
-    """Return the share of time that is lost by the formula: (p − 1) / (m + p − 1)."""
-    _check(stages, micro)
-    return (stages - 1) / (micro + stages - 1)
 
 
 def train_step(
@@ -173,19 +149,19 @@ def _needs(stage: int, kind: str, m: int, stages: int) -> list[tuple[int, str, i
     return [(stage, "F", m), *([(stage + 1, "B", m)] if stage < stages - 1 else [])]
 
 
-def _waiting(order: Order, ends: list[list[float]], ended: dict) -> str:
+def _waiting(order: Order, rows: list[list[TimeSpan]], ended: dict) -> str:
     """Say for each stage that is not through what it waits for."""
     said = []
-    for stage, tasks in enumerate(order):
-        if len(ends[stage]) < len(tasks):
-            kind, m = tasks[len(ends[stage])]
+    for stage, (bars, tasks) in enumerate(zip(rows, order, strict=True)):
+        if len(bars) < len(tasks):
+            kind, m = tasks[len(bars)]
             of, needed, n = next(one for one in _needs(stage, kind, m, len(order)) if one not in ended)
             said.append(f"stage {stage} at {kind}{m} waits for {needed}{n} of stage {of}")
     return "; ".join(said)
 
 
 def _check_complete(order: Order) -> None:
-    micro = len(order[0]) // 2 if order else 0
+    micro = len(order[0]) // 2
     wanted = sorted((kind, m) for kind in "BF" for m in range(micro))
     for stage, tasks in enumerate(order):
         if sorted(tasks) != wanted:
@@ -193,13 +169,6 @@ def _check_complete(order: Order) -> None:
                 f"Stage {stage} has {len(tasks)} tasks, but must have F and B once of each of {micro} "
                 "micro-batches."
             )
-
-
-def _of_each(seconds: float | Sequence[float], stages: int) -> list[float]:
-    given = list(seconds) if isinstance(seconds, Sequence) else [seconds] * stages
-    if len(given) != stages:
-        raise ValueError(f"There are {len(given)} times for {stages} stages: give one, or one for each.")
-    return [number("seconds", one, above=0) for one in given]
 
 
 def _check(stages: int, micro: int) -> None:

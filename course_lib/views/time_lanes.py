@@ -82,13 +82,9 @@ class MicroBatchSteps(Steps):
 
     def kept(self, name: str, step: int) -> list[int]:
         """Return for each stage how many micro-batches went forward before a time and not yet backward."""
-        times = self.times[name]
         return [
-            sum(
-                (begin < step) if kind == "F" else -(end <= step)
-                for (kind, _), begin, end in zip(tasks, begins, ends, strict=True)
-            )
-            for tasks, begins, ends in zip(times.order, times.begins, times.ends, strict=True)
+            sum((bar.begin < step) if bar.name[0] == "F" else -(bar.end <= step) for bar in bars)
+            for bars in self.times[name].rows.values()
         ]
 
     def _draw(self, on: Sheet, top: float, name: str, step: int) -> float:
