@@ -338,11 +338,6 @@ def _layered_holds(A: float, B: float, C: float, P: int, layers: Callable = laye
     return c * (A + B + 2 * C if q == 1 else 2 * (A + B) + C + beside)  # at home, and here
 
 
-def _one(P: int) -> int:
-    """Return the layers of Cannon's algorithm."""
-    return 1
-
-
 ALGORITHMS = {
     one.name: one
     for one in (
@@ -365,8 +360,8 @@ ALGORITHMS = {
             "cannon",
             square_layout,
             cannon,
-            partial(_layered_sends, layers=_one),
-            partial(_layered_holds, layers=_one),
+            partial(_layered_sends, layers=lambda P: 1),
+            partial(_layered_holds, layers=lambda P: 1),
         ),
         Algorithm("2.5d", layered_layout, two_and_a_half, _layered_sends, _layered_holds),
     )

@@ -23,7 +23,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from course_lib.arguments import is_whole, whole
@@ -150,14 +151,11 @@ class _Barrier:
     missing: int = 0
     bytes: int = 0
     phase: int = 0
-    owner: _Block | None = None
 
     def __post_init__(self) -> None:
         self.missing = self.arrivals
 
     def arrive(self, expected: int = 0) -> None:
-        if self.owner is not None and self.owner.ended:
-            raise ProtocolBroken("A signal went to a block that had ended.")
         if self.missing == 0:
             raise ProtocolBroken("A barrier got more arrivals than its phase has.")
         self.missing -= 1
@@ -192,13 +190,20 @@ class _Wait:
 
 
 @dataclass
-class _Block:
-    """A thread block: its barriers, what its stages hold, and who reads them."""
+class _Stage:
+    """A stage of a block: its barriers, what lies in each part, and how many read it."""
 
-    full: list[_Barrier]
-    empty: list[_Barrier]
-    held: list[dict[int, int]]  # for each stage: what lies in each part
-    readers: list[int]
+    full: _Barrier
+    empty: _Barrier
+    held: dict[int, int] = field(default_factory=dict)
+    readers: int = 0
+
+
+@dataclass
+class _Block:
+    """A thread block."""
+
+    stages: list[_Stage]
     ended: bool = False
 
 
@@ -210,14 +215,11 @@ class _Run:
         self.did = "nothing yet"
         self.copies: list[tuple[int, int, int, int]] = []  # block, stage, part, visit
         self.through: Counter[int] = Counter()  # of each block, those who are through with their work
-        self.blocks: list[_Block] = []
         reports = ring.consumers * (ring.blocks if ring.remote_reports else 1)
-        for _ in range(ring.blocks):
-            block = _Block([], [], [{} for _ in range(ring.stages)], [0] * ring.stages)
-            block.full = [_Barrier(1, owner=block) for _ in range(ring.stages)]
-            block.empty = [_Barrier(reports, owner=block) for _ in range(ring.stages)]
-            self.blocks.append(block)
         ranks = range(ring.blocks)
+        self.blocks = [
+            _Block([_Stage(_Barrier(1), _Barrier(reports)) for _ in range(ring.stages)]) for _ in ranks
+        ]
         consumers = [(rank, warp) for rank in ranks for warp in range(ring.consumers)]
         self.names = [*(("producer", rank) for rank in ranks)]
         self.names += [(f"warp {warp}", rank) for rank, warp in consumers]
@@ -260,13 +262,13 @@ class _Run:
         block, name = self.blocks[rank], self._name("producer", rank)
         for visit in range(self.ring.visits):
             stage, parity = self._where(visit)
-            barrier, earlier = block.empty[stage], parity ^ 1
+            full, empty, earlier = block.stages[stage].full, block.stages[stage].empty, parity ^ 1
             goes_on = _Wait("", visit, stage)
-            yield _Wait("empty", visit, stage, earlier, lambda b=barrier, p=earlier: b.is_over(p))
+            yield _Wait("empty", visit, stage, earlier, partial(empty.is_over, earlier))
             self.did = f"{name} sees that stage {stage} is empty"
             yield goes_on
             self.did = f"{name} announces block {visit} of K at full[{stage}]"
-            block.full[stage].arrive(expected=self.ring.blocks + 1)  # a part of A from each block, and B
+            full.arrive(expected=self.ring.blocks + 1)  # a part of A from each block, and B
             yield goes_on
             self.did = f"{name} orders {'its part of ' if self.ring.blocks > 1 else ''}A for stage {stage}"
             for other in range(self.ring.blocks):
@@ -280,22 +282,24 @@ class _Run:
         block, name = self.blocks[rank], self._name(f"warp {warp}", rank)
         for visit in range(self.ring.visits):
             stage, parity = self._where(visit)
-            barrier, goes_on = block.full[stage], _Wait("", visit, stage)
-            yield _Wait("full", visit, stage, parity, lambda b=barrier, p=parity: b.is_over(p))
+            own, goes_on = block.stages[stage], _Wait("", visit, stage)
+            yield _Wait("full", visit, stage, parity, partial(own.full.is_over, parity))
             self.did = f"{name} sees that stage {stage} is full, and begins to read"
-            block.readers[stage] += 1
+            own.readers += 1
             yield goes_on
             self.did = f"{name} reads block {visit} of K in stage {stage}"
-            found = [block.held[stage].get(part) for part in range(self.ring.blocks + 1)]
+            found = [own.held.get(part) for part in range(self.ring.blocks + 1)]
             if found != [visit] * len(found):
                 raise ProtocolBroken(f"A warp wanted block {visit} of K and found {found} in stage {stage}.")
             yield goes_on
             self.did = f"{name} is through with stage {stage}"
-            block.readers[stage] -= 1
+            own.readers -= 1
             for other in range(self.ring.blocks) if self.ring.remote_reports else (rank,):
                 yield goes_on
                 self.did = f"{name} reports at empty[{stage}]" + self._of_block(other)
-                self.blocks[other].empty[stage].arrive()
+                if self.blocks[other].ended:
+                    raise ProtocolBroken("A signal went to a block that had ended.")
+                self.blocks[other].stages[stage].empty.arrive()
         yield from self._end(rank, name)
 
     def _where(self, visit: int) -> tuple[int, int]:
@@ -322,25 +326,23 @@ class _Run:
 
     def deliver(self, number: int) -> None:
         rank, stage, part, visit = self.copies.pop(number)
-        block = self.blocks[rank]
+        into = self.blocks[rank].stages[stage]
         what = "B" if part == self.ring.blocks else f"A{self._of_block(part).replace(' of', ' from')}"
         self.did = f"{what} of block {visit} of K comes into stage {stage}{self._of_block(rank)}"
-        if block.ended:
+        if self.blocks[rank].ended:
             raise ProtocolBroken("A copy came to a block that had ended.")
-        if block.readers[stage]:
+        if into.readers:
             raise ProtocolBroken(f"Stage {stage} was written while a warp read it.")
-        block.held[stage][part] = visit
-        block.full[stage].deliver()
+        into.held[part] = visit
+        into.full.deliver()
 
     def moment(self) -> RingMoment:
         """Return the present state."""
         parts = range(self.ring.blocks + 1)
         stages = tuple(
             tuple(
-                StageState(full.state(), empty.state(), tuple(map(held.get, parts)), readers)
-                for full, empty, held, readers in zip(
-                    block.full, block.empty, block.held, block.readers, strict=True
-                )
+                StageState(one.full.state(), one.empty.state(), tuple(map(one.held.get, parts)), one.readers)
+                for one in block.stages
             )
             for block in self.blocks
         )

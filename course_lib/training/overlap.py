@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from course_lib.arguments import number, whole
@@ -117,43 +118,41 @@ def backward(
     import torch
     import torch.distributed as dist
 
-    owned = {layer: [one for one in layer.parameters() if one.requires_grad] for layer in model}
-    layers = [layer for layer in model if owned[layer]]
-    whole("the number of layers with parameters", len(layers))
+    trained = ([one for one in layer.parameters() if one.requires_grad] for layer in model)
+    owned = dict(enumerate(filter(None, trained), 1))  # number of a layer -> its parameters
+    whole("the number of layers with parameters", len(owned))
+    left = {layer: len(parameters) for layer, parameters in owned.items()}  # gradients that have not come
     computes, wire, works, full, names = [], [], [], [], []
 
+    def now() -> float:
+        return time.perf_counter() - start
+
     def send() -> None:
-        grads, began, name = [one.grad for one in full], time.perf_counter(), _called(names)
+        grads, began, name = [one.grad for one in full], now(), _called(names)
         flat = torch.cat([one.reshape(-1) for one in grads])
         work = dist.all_reduce(flat, async_op=True)
         at = len(wire)
         wire.append(TimeSpan(name, began, began))
-        work.get_future().add_done_callback(
-            lambda _: wire.__setitem__(at, TimeSpan(name, began, time.perf_counter()))
-        )
+        work.get_future().add_done_callback(lambda _: wire.__setitem__(at, TimeSpan(name, began, now())))
         works.append((work, flat, grads))
         full.clear()
         names.clear()
 
-    def arrived(layer: torch.nn.Module, place: int) -> None:
+    def arrived(_, layer: int) -> None:
+        left[layer] -= 1
+        if left[layer]:
+            return
         full.extend(owned[layer])
-        names.append(place)
-        last = computes[-1].end if computes else start
-        computes.append(TimeSpan(f"{place}", last, time.perf_counter()))
+        names.append(layer)
+        computes.append(TimeSpan(f"{layer}", computes[-1].end if computes else 0.0, now()))
         if bucket and sum(one.grad.nbytes for one in full) >= bucket:
             send()
 
-    handles, waiting = [], []
-    for place, layer in enumerate(layers, 1):
-        left = [len(owned[layer])]
-        waiting.append(left)
-
-        def one_more(_, layer=layer, place=place, left=left) -> None:
-            left[0] -= 1
-            if not left[0]:
-                arrived(layer, place)
-
-        handles += [one.register_post_accumulate_grad_hook(one_more) for one in owned[layer]]
+    handles = [
+        one.register_post_accumulate_grad_hook(partial(arrived, layer=layer))
+        for layer, parameters in owned.items()
+        for one in parameters
+    ]
     try:
         value = loss()
         dist.barrier()
@@ -162,7 +161,7 @@ def backward(
     finally:
         for handle in handles:
             handle.remove()
-    if short := [n for n, left in enumerate(waiting, 1) if left[0]]:
+    if short := [layer for layer, count in left.items() if count]:
         raise ValueError(f"Layer {short[0]} got no gradient: all layers with parameters must be in the loss.")
     if full:
         send()
@@ -171,9 +170,4 @@ def backward(
         flat /= dist.get_world_size()
         for grad, mean in zip(grads, flat.split([one.numel() for one in grads]), strict=True):
             grad.copy_(mean.view_as(grad))
-    return BackwardTimes(
-        *(
-            tuple(TimeSpan(one.name, one.begin - start, one.end - start) for one in row)
-            for row in (computes, wire)
-        )
-    )
+    return BackwardTimes(tuple(computes), tuple(wire))
