@@ -15,7 +15,7 @@ import numpy as np
 
 from course_lib.arguments import number, whole
 from course_lib.distributed.matmul import ALGORITHMS, Shape
-from course_lib.distributed.schedules import PRODUCTS
+from course_lib.distributed.schedules import ITEMSIZE, PRODUCTS
 from course_lib.simulators.network import Network, timeline
 
 
@@ -65,7 +65,7 @@ class ClusterPlan:
         return self.compute_s + self.network_s
 
 
-def plans(shape: Shape, offers: Sequence[Offer], deadline_s: float, itemsize: int = 4) -> list[ClusterPlan]:
+def plans(shape: Shape, offers: Sequence[Offer], deadline_s: float) -> list[ClusterPlan]:
     """Return the plans that fit into memory and end by the deadline, the cheapest first.
 
     What is assumed: every rank reaches its offer's speed, computing and sending do not overlap, the matrices
@@ -78,16 +78,16 @@ def plans(shape: Shape, offers: Sequence[Offer], deadline_s: float, itemsize: in
             for algorithm in PRODUCTS if ranks > 1 else ("row",):
                 if algorithm == "cannon" and math.isqrt(ranks) ** 2 != ranks:
                     continue  # its grid is a square
-                plan = _plan(shape, offer, ranks, algorithm, itemsize)
+                plan = _plan(shape, offer, ranks, algorithm)
                 if plan.memory <= offer.memory and plan.seconds <= deadline_s:
                     found.append(plan)
     return sorted(found, key=lambda plan: plan.cost)
 
 
-def _plan(shape: Shape, offer: Offer, ranks: int, algorithm: str, itemsize: int) -> ClusterPlan:
+def _plan(shape: Shape, offer: Offer, ranks: int, algorithm: str) -> ClusterPlan:
     compute_s = 2 * shape[0] * shape[1] * shape[2] / ranks / offer.flops
     network = offer.network(ranks)
-    network_s = timeline(network, PRODUCTS[algorithm](shape, ranks, itemsize)).seconds
+    network_s = timeline(network, PRODUCTS[algorithm](shape, ranks)).seconds
     cost = ranks * (compute_s + network_s) / 3600 * offer.price
-    memory = ALGORITHMS[algorithm].memory(shape, ranks) * itemsize
+    memory = ALGORITHMS[algorithm].memory(shape, ranks) * ITEMSIZE
     return ClusterPlan(offer.name, ranks, algorithm, compute_s, network_s, memory, cost)

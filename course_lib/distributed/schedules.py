@@ -15,6 +15,8 @@ from course_lib.arguments import whole
 from course_lib.distributed.matmul import Shape, grid, side_of
 from course_lib.simulators.network import Step
 
+ITEMSIZE = 4  # bytes of an element of the products' matrices, float32
+
 
 def ring_step(ranks: int, nbytes: float, times: int = 1) -> Step:
     """Every rank sends so many bytes to its right."""
@@ -58,12 +60,12 @@ def doubling_all_reduce(ranks: int, nbytes: float) -> list[Step]:
     return before + middle + after
 
 
-def row(shape: Shape, ranks: int, itemsize: int = 4) -> list[Step]:
+def row(shape: Shape, ranks: int) -> list[Step]:
     """B goes round: P − 1 steps of a P-th of it."""
-    return [ring_step(ranks, shape[1] * shape[2] * itemsize / ranks, ranks - 1)] if ranks > 1 else []
+    return [ring_step(ranks, shape[1] * shape[2] * ITEMSIZE / ranks, ranks - 1)] if ranks > 1 else []
 
 
-def summa(shape: Shape, ranks: int, itemsize: int = 4) -> list[Step]:
+def summa(shape: Shape, ranks: int) -> list[Step]:
     """For each panel a broadcast along all rows of the grid, then one along all its columns.
 
     Panels are those of a square grid, or of one whose shorter side divides the longer.
@@ -71,19 +73,19 @@ def summa(shape: Shape, ranks: int, itemsize: int = 4) -> list[Step]:
     M, K, N = shape
     rows, columns = grid(ranks)
     count = math.lcm(rows, columns)
-    along_rows = tree_broadcast(columns, M / rows * K / count * itemsize, 1, rows, columns)
-    along_columns = tree_broadcast(rows, K / count * N / columns * itemsize, columns, columns, 1)
+    along_rows = tree_broadcast(columns, M / rows * K / count * ITEMSIZE, 1, rows, columns)
+    along_columns = tree_broadcast(rows, K / count * N / columns * ITEMSIZE, columns, columns, 1)
     return [
         Step(step.senders, step.receivers, step.nbytes, count) for step in along_rows + along_columns
     ]  # the root of a panel moves on, which shifts the picture but not its load on a symmetric network
 
 
-def cannon(shape: Shape, ranks: int, itemsize: int = 4) -> list[Step]:
+def cannon(shape: Shape, ranks: int) -> list[Step]:
     """The skew of A and of B, then q − 1 shifts of both."""
     M, K, N = shape
     q = side_of(ranks)
     i, j = np.divmod(np.arange(ranks), q)
-    block_A, block_B = M * K * itemsize / ranks, K * N * itemsize / ranks
+    block_A, block_B = M * K * ITEMSIZE / ranks, K * N * ITEMSIZE / ranks
 
     def move(way_A: np.ndarray, way_B: np.ndarray, times: int) -> list[Step]:
         """Blocks of A go to the left, blocks of B go up."""

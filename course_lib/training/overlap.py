@@ -84,17 +84,15 @@ def planned(
     number("alpha", alpha, least=0)
     if bucket is not None:
         number("bucket", bucket, above=0)
-    for each, size in zip(seconds, nbytes, strict=True):
-        number("seconds", each, above=0)
-        number("nbytes", size, least=0)
     now, free, waiting = 0.0, 0.0, 0.0
     computes, wire, names = [], [], []
-    for at, (each, size) in enumerate(zip(seconds, nbytes, strict=True)):
-        layer = len(seconds) - at
+    for layer, each, size in zip(range(len(seconds), 0, -1), seconds, nbytes, strict=True):
+        number("seconds", each, above=0)
+        number("nbytes", size, least=0)
         computes.append(TimeSpan(f"{layer}", now, now + each))
         names.append(layer)
         now, waiting = now + each, waiting + size
-        if at + 1 == len(seconds) or (bucket and waiting >= bucket):
+        if layer == 1 or (bucket and waiting >= bucket):
             begin = max(now, free)
             free = begin + 2 * (ranks - 1) * (alpha + waiting / ranks / link)
             wire.append(TimeSpan(_called(names), begin, free))

@@ -128,8 +128,8 @@ def explore(
         raise refusal("time_limit_s", time_limit_s, "a number above 0")
     program = ThreadProgram(threads, shared, source)
     judge = expectation(expect, program, time_limit_s)
-    search = Search(program, judge, max_states, time_limit_s)
-    search.run()
+    search = Search(program, judge)
+    search.run(max_states, time_limit_s)
     if isinstance(judge, Serial) and not judge.allowed and search.final and not search.found:
         raise ValueError(f"These threads do not end one after the other, in no order: {ASK}")
     for state in search.numbers if observe else ():
@@ -160,13 +160,10 @@ def run_schedule(
 
 def _verdict(program: ThreadProgram, search: Search) -> Verdict:
     """Return what was found, with a replay of the schedule that leads to each finding."""
-    findings = []
-    for kind in KINDS:
-        if kind in search.found:
-            sentence, state, then = search.found[kind]
-            findings.append(
-                Finding(kind, sentence, replay(program, search.path(state, then), complete=False))
-            )
+    findings = tuple(
+        Finding(kind, sentence, replay(program, search.path(state, then), complete=False))
+        for kind, (sentence, state, then) in sorted(search.found.items(), key=lambda one: KINDS.index(one[0]))
+    )
     schedules = None if search.stopped else search.schedules()
     if findings:
         kind, sentence = findings[0].kind, findings[0].sentence
@@ -189,5 +186,5 @@ def _verdict(program: ThreadProgram, search: Search) -> Verdict:
         not search.stopped,
         search.seconds,
         outcomes,
-        tuple(findings),
+        findings,
     )

@@ -63,17 +63,9 @@ class Search:
     schedules at the end.
     """
 
-    def __init__(
-        self,
-        program: ThreadProgram,
-        judge: Callable[[tuple], str | None],
-        max_states: int,
-        time_limit_s: float,
-    ) -> None:
+    def __init__(self, program: ThreadProgram, judge: Callable[[tuple], str | None]) -> None:
         self.program = program
         self.judge = judge
-        self.max_states = max_states
-        self.limit_s = time_limit_s
         self.pending = program.states.pending
         self.numbers: dict[tuple, int] = {}
         self.parent: list[tuple[int, int]] = []  # state -> (state before, thread that moved)
@@ -84,32 +76,30 @@ class Search:
         self.stopped = ""
         self.seconds = 0.0
 
-    def run(self) -> None:
+    def run(self, max_states: int, time_limit_s: float) -> None:
         """Search until everything is covered or a limit is reached; few switches of threads come first."""
         start = time.perf_counter()
         heap = self.program.heap
         first = (heap.cells, heap.locks, tuple(self.program.start), tuple(map(type, heap.cells)))
         todo = deque([(first, -1, -1)])  # state, number of the state before, thread that moved
-        expanded: set[int] = set()
         self.numbers[first] = 0
         self.parent.append((-1, -1))
         while todo:
             state, before, mover = todo.popleft()
             number = self.numbers[state]
-            if number in expanded:
+            if number in self.edges:
                 continue
-            expanded.add(number)
             self.parent[number] = (before, mover)
             try:
                 self._expand(state, number, mover, todo)
             except TooMany:
                 self.stopped = "its threads have too many states of their own"
                 break
-            if len(self.numbers) > self.max_states:
-                self.stopped = f"there are more than {self.max_states:,} states"
+            if len(self.numbers) > max_states:
+                self.stopped = f"there are more than {max_states:,} states"
                 break
-            if time.perf_counter() - start > self.limit_s:
-                self.stopped = f"it did not end within {self.limit_s:g} s"
+            if time.perf_counter() - start > time_limit_s:
+                self.stopped = f"it did not end within {time_limit_s:g} s"
                 break
         if not self.stopped:
             self._look_for_livelock()
@@ -179,15 +169,15 @@ class Search:
 
     def _look_for_livelock(self) -> None:
         """Find a state that can move for ever and never end: threads that wait for each other in loops."""
-        before: dict[int, list[int]] = {}
+        before: list[list[int]] = [[] for _ in self.parent]
         for number, followers in self.edges.items():
             for follower in followers:
-                before.setdefault(follower, []).append(number)
+                before[follower].append(number)
         # what stands still is a finding of its own; only what moves for ever is looked for here
         can_end = {number for number, followers in self.edges.items() if not followers}
         todo = list(can_end)
         while todo:
-            for number in before.get(todo.pop(), ()):
+            for number in before[todo.pop()]:
                 if number not in can_end:
                     can_end.add(number)
                     todo.append(number)
