@@ -34,8 +34,6 @@ L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL = 64.0, 6100.0
 SHARED_BYTES_A_CYCLE = 128.0
 PROMOTIONS_A_CYCLE = 128  # float32 FMAs
 NEAR = 0.002  # what differs by less, the model cannot tell apart
-MEMORY = "memory"
-LIMITS = ("tensor core", "L2", "shared memory", MEMORY)
 _Key = TypeVar("_Key")
 
 
@@ -58,9 +56,10 @@ KNOWN = {"NVIDIA H100 80GB HBM3": H100, "NVIDIA H800": H100, "NVIDIA H200": H200
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the model says of a tile: cycles in all, and their limit: one of LIMITS.
+    """What the model says of a tile: cycles in all, and what limits them.
 
-    `own_cycles` are what it would take if memory were no limit.
+    `limit` is "tensor core", "L2", "shared memory" or "memory"; `own_cycles` are what it would take if memory
+    were no limit.
     """
 
     tile: Tile
@@ -70,13 +69,12 @@ class Estimate:
     own_cycles: float
     limit: str
     flop: float
-    clock_hz: float
-    sms: int
+    gpu: Hopper
 
     @property
     def seconds(self) -> float:
         """The time that the model expects."""
-        return self.cycles / self.clock_hz
+        return self.cycles / self.gpu.clock_hz
 
     @property
     def flops(self) -> float:
@@ -86,7 +84,7 @@ class Estimate:
     @property
     def efficiency(self) -> float:
         """The share of what the tensor cores of this GPU could do in that time."""
-        return self.flop / 2 / (self.cycles * PRODUCTS_A_CYCLE * self.sms) if self.cycles else 0.0
+        return self.flop / 2 / (self.cycles * PRODUCTS_A_CYCLE * self.gpu.sms) if self.cycles else 0.0
 
 
 def schedule_of(tile: Tile, M: int, N: int, gpu: Hopper = H200) -> Schedule:
@@ -106,14 +104,15 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
         tensor += tile.BM * tile.BN / PROMOTIONS_A_CYCLE
     l2 = fetched_bytes(tile) / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
     shared = 2 * (tile.BM + tile.BN) * BLOCK / SHARED_BYTES_A_CYCLE
-    slowest = max(tensor, l2, shared)
+    needs = {"tensor core": tensor, "L2": l2, "shared memory": shared}
+    slowest = max(needs, key=needs.__getitem__)
     epilogue = tile.d_bytes / L2_BYTES_A_CYCLE
-    own = schedule.turns * blocks * slowest + (epilogue if schedule.units else 0)
+    own = schedule.turns * blocks * needs[slowest] + (epilogue if schedule.units else 0)
     memory = memory_cycles(M, N, K, gpu)
-    limit = MEMORY if memory > own else LIMITS[(tensor, l2, shared).index(slowest)]
-    flop = 2.0 * M * N * K
-    waves = (schedule.turns, schedule.idle_share)
-    return Estimate(tile, *waves, max(own, memory), own, limit, flop, gpu.clock_hz, gpu.sms)
+    limit = "memory" if memory > own else slowest
+
+    cycles = max(own, memory)
+    return Estimate(tile, schedule.turns, schedule.idle_share, cycles, own, limit, 2.0 * M * N * K, gpu)
 
 
 def fetched_bytes(tile: Tile) -> float:

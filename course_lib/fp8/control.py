@@ -18,17 +18,13 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 INSTRUCTION = 16
 OPCODE = 0xFFF
 FFMA = 0x223  # fused multiply-add of three registers
 STALL, YIELD, REUSE = (41, 4), (45, 1), (58, 4)  # in the upper 64 bits: the first bit and how many
-
-
-class NotMachineCode(ValueError):
-    """The bytes are no cubin; the message says what is wrong with them."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +36,6 @@ class Control:
     stall: int
     keeps: bool
     reuse: int
-
-    @classmethod
-    def read(cls, address: int, low: int, high: int) -> Control:
-        """Read an instruction from its two 64-bit words."""
-
-        def field(place: tuple[int, int]) -> int:
-            return high >> place[0] & (1 << place[1]) - 1
-
-        return cls(address, low & OPCODE, field(STALL), bool(field(YIELD)), field(REUSE))
 
 
 @dataclass(frozen=True)
@@ -72,16 +59,12 @@ class Interleaving:
 
 
 def controls(cubin: bytes) -> list[Control]:
-    """Return the control bits of every instruction of a cubin's kernels; raises NotMachineCode."""
+    """Return the control bits of every instruction of a cubin's kernels."""
     orders = []
-    for name, start, size in _sections(cubin):
-        if name.startswith(".text."):
-            if size % INSTRUCTION:
-                raise NotMachineCode(f"{name} has {size} bytes, but instructions take {INSTRUCTION} each.")
-            words = struct.iter_unpack("<QQ", cubin[start : start + size])
-            orders += [Control.read(INSTRUCTION * i, low, high) for i, (low, high) in enumerate(words)]
-    if not orders:
-        raise NotMachineCode("the cubin has no section with a kernel's code.")
+    for start, size in _kernels(cubin):
+        for i, (low, high) in enumerate(struct.iter_unpack("<QQ", cubin[start : start + size])):
+            stall, keeps, reuse = (high >> first & (1 << bits) - 1 for first, bits in (STALL, YIELD, REUSE))
+            orders.append(Control(INSTRUCTION * i, low & OPCODE, stall, bool(keeps), reuse))
     return orders
 
 
@@ -102,30 +85,23 @@ def without_yields(cubin: bytes) -> bytes:
     """Return the cubin with the yield bit of every FFMA set back to "keeps": what older compilers made.
 
     Reuse flags stay as they are, so no instruction waits for an operand that was not kept. For measuring what
-    the interleaving is worth. Raises NotMachineCode.
+    the interleaving is worth.
     """
     changed = bytearray(cubin)
-    for name, start, size in _sections(cubin):
-        if name.startswith(".text."):
-            for place in range(start, start + size - size % INSTRUCTION, INSTRUCTION):
-                low, high = struct.unpack_from("<QQ", changed, place)
-                if low & OPCODE == FFMA:
-                    struct.pack_into("<Q", changed, place + 8, high | 1 << YIELD[0])
+    for start, size in _kernels(cubin):
+        for place in range(start, start + size, INSTRUCTION):
+            low, high = struct.unpack_from("<QQ", changed, place)
+            if low & OPCODE == FFMA:
+                struct.pack_into("<Q", changed, place + 8, high | 1 << YIELD[0])
     return bytes(changed)
 
 
-def _sections(cubin: bytes) -> list[tuple[str, int, int]]:
-    """Return name, first byte and size of every section of an ELF file of 64 bits."""
-    if cubin[:5] != b"\x7fELF\x02":
-        raise NotMachineCode(f"a cubin is an ELF file of 64 bits, and this begins with {cubin[:5]!r}.")
-    try:
-        (table,) = struct.unpack_from("<Q", cubin, 40)
-        entry, count, names = struct.unpack_from("<HHH", cubin, 58)
-        heads = [struct.unpack_from("<IIQQQQ", cubin, table + entry * i) for i in range(count)]
-        text = heads[names][4]
-        return [
-            (cubin[text + head[0] : cubin.index(b"\0", text + head[0])].decode(), head[4], head[5])
-            for head in heads
-        ]
-    except (struct.error, IndexError, ValueError, OverflowError) as problem:
-        raise NotMachineCode(f"the cubin is cut or damaged: {problem}.") from problem
+def _kernels(cubin: bytes) -> Iterator[tuple[int, int]]:
+    """Yield first byte and size of every section with a kernel's code; a cubin is an ELF file of 64 bits."""
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    entry, count, names = struct.unpack_from("<HHH", cubin, 58)
+    heads = [struct.unpack_from("<IIQQQQ", cubin, table + entry * i) for i in range(count)]
+    text = heads[names][4]  # where the names of the sections begin
+    for name, _, _, _, start, size in heads:
+        if cubin.startswith(b".text.", text + name):
+            yield start, size

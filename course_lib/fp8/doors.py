@@ -28,9 +28,7 @@ def blocks(n: int) -> int:
 
 def operand(name: str, x: Tensor, dims: int) -> None:
     """Refuse what is no dense e4m3 tensor of `dims` dimensions whose rows TMA can fetch."""
-    _tensor(name, x, dims)
-    if x.dtype != E4M3:
-        raise Refused(f"{name} has dtype {x.dtype}, but it must be {E4M3}: quantise it first (fp8.quantise).")
+    _tensor(name, x, dims, E4M3, ": quantise it first (fp8.quantise)")
     if not x.is_contiguous():
         raise Refused(
             f"{name} has strides {x.stride()}, but its rows must lie one behind the other: "
@@ -46,17 +44,18 @@ def operand(name: str, x: Tensor, dims: int) -> None:
 
 def scales(name: str, x: Tensor, shape: tuple[int, ...], of: str) -> None:
     """Refuse scales that are not float32 of this shape; their layout is free."""
-    _tensor(name, x, len(shape))
-    if x.dtype != torch.float32:
-        raise Refused(f"{name} has dtype {x.dtype}, but it must be torch.float32: {name}.float().")
+    _tensor(name, x, len(shape), torch.float32, f": {name}.float()")
     if tuple(x.shape) != shape:
         raise Refused(
             f"{name} has shape {tuple(x.shape)}, but for {of} it must be {shape}: one scale for each block."
         )
 
 
-def factors(a: Tensor, b: Tensor, dims_of_a: int, dims_of_b: int) -> None:
-    """Refuse operands that `operand` refuses, that do not fit each other, or whose D cannot be stored."""
+def factors(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, dims_of_a: int, dims_of_b: int) -> None:
+    """Refuse operands that `operand` refuses, that do not fit each other, or whose D cannot be stored.
+
+    Refuse scales that do not belong to a (..., M, K), 1 x 128, and b (..., N, K), 128 x 128.
+    """
     operand("a", a, dims_of_a)
     operand("b", b, dims_of_b)
     if a.shape[-1] != b.shape[-1]:
@@ -69,10 +68,6 @@ def factors(a: Tensor, b: Tensor, dims_of_a: int, dims_of_b: int) -> None:
             f"b has N = {b.shape[-2]}, but it must be a multiple of {N_MULTIPLE} (rows of D begin at "
             f"multiples of {ROW_BYTES} bytes): fill b up with rows of zeros."
         )
-
-
-def scales_of(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor) -> None:
-    """Refuse scales that do not belong to a (..., M, K), 1 x 128, and b (..., N, K), 128 x 128."""
     *front, N, K = b.shape
     scales("a_scales", a_scales, (*a.shape[:-1], blocks(K)), f"a of shape {tuple(a.shape)}")
     scales("b_scales", b_scales, (*front, blocks(N), blocks(K)), f"b of shape {tuple(b.shape)}")
@@ -83,9 +78,7 @@ def result(out: Tensor | None, shape: tuple[int, ...], like: Tensor, zeros: bool
     if out is None:
         new = torch.zeros if zeros else torch.empty
         return new(shape, dtype=torch.bfloat16, device=like.device)
-    _tensor("out", out, len(shape))
-    if out.dtype != torch.bfloat16:
-        raise Refused(f"out has dtype {out.dtype}, but it must be torch.bfloat16.")
+    _tensor("out", out, len(shape), torch.bfloat16)
     if tuple(out.shape) != shape:
         raise Refused(f"out has shape {tuple(out.shape)}, but the product has {shape}.")
     if not out.is_contiguous():
@@ -96,9 +89,7 @@ def result(out: Tensor | None, shape: tuple[int, ...], like: Tensor, zeros: bool
 
 def whole_numbers(name: str, x: Tensor, length: int, what: str) -> None:
     """Refuse what are not `length` numbers of int32, one for each `what`."""
-    _tensor(name, x, 1)
-    if x.dtype != torch.int32:
-        raise Refused(f"{name} has dtype {x.dtype}, but it must be torch.int32: {name}.int().")
+    _tensor(name, x, 1, torch.int32, f": {name}.int()")
     if len(x) != length:
         raise Refused(f"{name} has {len(x)} entries, but it must have {length}: one for each {what}.")
     if not x.is_contiguous():
@@ -116,13 +107,15 @@ def one_device(**tensors: Tensor | None) -> None:
             raise Refused(f"{name} is on {place}, but {first} is on {places[first]}: move one of them.")
 
 
-def _tensor(name: str, x: Tensor, dims: int) -> None:
+def _tensor(name: str, x: Tensor, dims: int, dtype: torch.dtype, cure: str = "") -> None:
     if not isinstance(x, Tensor):
         raise Refused(f"{name} is a {type(x).__name__}, but it must be a tensor.")
     if x.dim() != dims:
         raise Refused(
             f"{name} has shape {tuple(x.shape)}, but it must have {dims} dimension{'s' * (dims > 1)}."
         )
+    if x.dtype != dtype:
+        raise Refused(f"{name} has dtype {x.dtype}, but it must be {dtype}{cure}.")
 
 
 def _aligned(name: str, x: Tensor) -> None:

@@ -1,8 +1,9 @@
-"""Floating-point numbers of eight bits, bit by bit: e4m3 and e5m2.
+"""Floating-point numbers bit by bit: e4m3 and e5m2, and beside them bfloat16 and float32.
 
     E4M3.encode(0.3)                     # the code: 0x2a
     E4M3.decode(0x2A)                    # its value: 0.3125
-    print(E4M3.look_at(0.3))             # sign, exponent, fraction, neighbours, error
+    E4M3.look_at(0.3)                    # sign, exponent, fraction, neighbours, error
+    FLOAT32.store(0.3).value             # 0.30000001192092896
 
 A code is sign, exponent and fraction: `s eeee mmm` in e4m3, `s eeeee mm` in e5m2. With exponent field E,
 fraction field F of m bits and bias b the value is
@@ -18,14 +19,12 @@ gives that exponent to numbers, all but its last code, which is NaN; so its larg
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from course_lib.arguments import refusal
 
 Codes = NDArray[np.uint8]
 SIGN = 0x80
@@ -132,9 +131,7 @@ class Format:
         return self.decode(self.encode(x, saturate))
 
     def look_at(self, x: float) -> Look:
-        """Return what becomes of one number; raises ValueError if it is none."""
-        if not isinstance(x, Real) or isinstance(x, bool):  # NaN and infinity are looked at, too
-            raise refusal("x", x, "a number")
+        """Return what becomes of one number, NaN or infinity."""
         return Look(self, float(x), int(self.encode(float(x))))
 
 
@@ -198,18 +195,53 @@ class Look:
         lead, power = (1, exponent - self.format.bias) if exponent else (0, self.format.smallest_exponent)
         return f"{'-' if sign else '+'}2^{power} * {lead + fraction / whole:g} = {self.value:g}"
 
-    def __str__(self) -> str:
-        below, above = self.neighbours
-        lines = [
-            f"{self.x:g} in {self.format.name}: code 0x{self.code:02x} = {' '.join(self.bits)} ({self.kind})",
-            f"value {self.formula}",
-            f"neighbours {below:g} and {above:g}",
-        ]
-        if math.isfinite(self.error):
-            lines.append(f"error {self.error:+.3g}, {100 * self.relative_error:.3g} % of the number")
-        return "\n".join(lines)
-
 
 E4M3 = Format("e4m3", 4, 3, largest_code=0x7E, overflow_code=0x7F, nan_code=0x7F)
 E5M2 = Format("e5m2", 5, 2, largest_code=0x7B, overflow_code=0x7C, nan_code=0x7F)
 FORMATS = {one.name: one for one in (E4M3, E5M2)}
+
+
+# -- bfloat16 and float32, to set eight bits beside them -----------------------------------------------------
+#
+# They follow IEEE 754: the last exponent is kept for infinity and NaN, a tie goes to the even code. bfloat16
+# is float32 with the last 16 fraction bits left out, so it has float32's range.
+
+WIDE_SMALLEST_EXPONENT = -126  # of the normal numbers, and of all subnormal ones
+WIDE_BEYOND = 2.0**128  # what is rounded to this is infinity
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A number as a format stores it: `bits` (sign, exponent, fraction) as text, and the value they have."""
+
+    bits: tuple[str, str, str]
+    value: float
+    step: float  # from this number to the next larger one in size; NaN where there is none
+
+
+@dataclass(frozen=True)
+class WideFormat:
+    """A floating-point format with infinities: a bit of sign, eight of the exponent, `fraction_bits`."""
+
+    name: str
+    fraction_bits: int
+
+    def store(self, x: float) -> Stored:
+        """Return what is stored for x: the nearest number, or infinity for what lies beyond the largest."""
+        value, step = x, math.nan
+        if math.isfinite(x):
+            step = self._step(x)
+            value = math.copysign(round(x / step) * step, x)  # ties to even
+            step = self._step(value)
+            if abs(value) >= WIDE_BEYOND:
+                value, step = math.copysign(math.inf, x), math.nan
+        text = f"{int.from_bytes(struct.pack('>f', value)):032b}"  # as float32: the same, and zeros
+        return Stored((text[0], text[1:9], text[9 : 9 + self.fraction_bits]), value, step)
+
+    def _step(self, x: float) -> float:
+        exponent = max(math.frexp(x)[1] - 1, WIDE_SMALLEST_EXPONENT) if x else WIDE_SMALLEST_EXPONENT
+        return math.ldexp(1.0, exponent - self.fraction_bits)
+
+
+BFLOAT16 = WideFormat("bfloat16", 7)
+FLOAT32 = WideFormat("float32", 23)

@@ -40,8 +40,7 @@ def fp8_gemm(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tens
     a_scales is float32 (M, K/128), b_scales (N/128, K/128), begun blocks counted. Raises Refused (a
     ValueError) for what it cannot take.
     """
-    doors.factors(a, b, 2, 2)
-    doors.scales_of(a, a_scales, b, b_scales)
+    doors.factors(a, a_scales, b, b_scales, 2, 2)
     M, N = len(a), len(b)
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, out=out)
     out = doors.result(out, (M, N), a, zeros=False)
@@ -67,8 +66,7 @@ def fp8_gemm_grouped_contiguous(
     to nobody and are left as they are in `out` (0 in a new one). b_scales is float32 (groups, N/128, K/128).
     Raises Refused for what it cannot take; indices on a GPU are not looked at.
     """
-    doors.factors(a, b, 2, 3)
-    doors.scales_of(a, a_scales, b, b_scales)
+    doors.factors(a, a_scales, b, b_scales, 2, 3)
     M, (groups, N, _) = len(a), b.shape
     doors.whole_numbers("group_indices", group_indices, M, "row of a")
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, group_indices=group_indices, out=out)
@@ -101,11 +99,10 @@ def fp8_gemm_grouped_masked(
     masked_m on are left as they are or hold products of what stands in a there; other groups' rows are never
     touched. Raises Refused.
     """
-    doors.factors(a, b, 3, 3)
+    doors.factors(a, a_scales, b, b_scales, 3, 3)
     (groups, rows, _), N = a.shape, b.shape[1]
     if len(b) != groups:
         raise Refused(f"a has {groups} groups and b {len(b)}, but each group of a needs its own matrix in b.")
-    doors.scales_of(a, a_scales, b, b_scales)
     doors.whole_numbers("masked_m", masked_m, groups, "group")
     if not is_whole(expected_m) or expected_m < 0:
         raise Refused(f"expected_m is {expected_m!r}, but it must be a whole number, 0 or more.")

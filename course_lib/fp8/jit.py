@@ -22,13 +22,12 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from course_lib import whole_files
 from course_lib.arguments import is_whole
 from course_lib.fp8 import kernels_folder, wgmma
 from course_lib.measure import device_code, machine, store
@@ -96,15 +95,22 @@ def build(name: str, *, source: str | None = None, keep: bool = True, **constant
     False: neither looked up nor kept). Raises CannotBuild without a compiler, for an error, a spill or an
     injected wait, and ValueError for a name or constant that makes no sense.
     """
-    _checked(name, constants)
+    if name not in names():
+        raise ValueError(f"name is {name!r}, but the kernels are {', '.join(names())}.")
+    for constant, value in constants.items():
+        if not is_whole(value) or not constant.isupper():
+            raise ValueError(
+                f"{constant}={value!r} is no constant: names are upper case, values whole numbers."
+            )
     source = source_of(name) if source is None else source
     headers = headers_of(constants)
+    if not keep:
+        return _compiled(name, source, headers, constants)
     key = _key(name, source, headers, constants)
-    binary = _kept(key) if keep else None
+    binary = _kept(key)
     if binary is None:
         binary = _compiled(name, source, headers, constants)
-        if keep:
-            _keep(key, binary)
+        _keep(key, binary)
     return binary
 
 
@@ -122,16 +128,6 @@ def headers_of(constants: dict[str, int]) -> dict[str, str]:
     """Return our headers by name; wgmma's is written for the one width that the kernel uses."""
     headers = {path.name: path.read_text(encoding="utf-8") for path in sorted(KERNELS.glob("*.cuh"))}
     return headers | {"wgmma.cuh": wgmma.header(constants.get("WGMMA_N", constants.get("BN", 128)))}
-
-
-def _checked(name: str, constants: dict[str, int]) -> None:
-    if name not in names():
-        raise ValueError(f"name is {name!r}, but the kernels are {', '.join(names())}.")
-    for constant, value in constants.items():
-        if not is_whole(value) or not constant.isupper():
-            raise ValueError(
-                f"{constant}={value!r} is no constant: names are upper case, values whole numbers."
-            )
 
 
 # -- compiling ----------------------------------------------------------------------------------------------
@@ -160,26 +156,21 @@ def compiler_version() -> tuple[int, int]:
 def _compiled(name: str, source: str, headers: dict[str, str], constants: dict[str, int]) -> Binary:
     made_by = compiler()
     options = [*OPTIONS, *(f"-D{constant}={value}" for constant, value in sorted(constants.items()))]
-    start = time.perf_counter()
-    with _program(f"{name}.cu", source, headers) as program:
-        cubin, log = _run(program, options)
-    seconds = time.perf_counter() - start
-    return Binary(name, constants, made_by, seconds, **_numbers(name, constants, log), cubin=cubin)
-
-
-@contextlib.contextmanager
-def _program(file: str, source: str, headers: dict[str, str]) -> Iterator[object]:
     from cuda.bindings import nvrtc
 
     texts = [text.encode() for text in headers.values()]
-    includes = [name.encode() for name in headers]
+    includes = [header.encode() for header in headers]
+    start = time.perf_counter()
+    file = f"{name}.cu"
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), file.encode(), len(texts), texts, includes)
     if int(status):
         raise CannotBuild(f"NVRTC does not take {file}: {status.name}.")
     try:
-        yield program
+        cubin, log = _run(program, options)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+    seconds = time.perf_counter() - start
+    return Binary(name, constants, made_by, seconds, **_numbers(name, constants, log), cubin=cubin)
 
 
 def _run(program: object, options: list[str]) -> tuple[bytes, str]:
@@ -204,23 +195,22 @@ def _bytes(program: object, what: str) -> bytes:
 
 def _complaint(log: str) -> str | None:
     """Return the first error of a log as a sentence."""
-    error = _ERROR.search(log)
-    if error:
-        what = error["what"].strip().rstrip(".")
-        return f"The compiler refuses {Path(error['file']).name}, line {error['line']}: {what}."
-    if error := _UNFINISHED.search(log):
-        return f"The compiler refuses the end of the text: {error['what'].strip().rstrip('.')}."
-    error = _PTXAS.search(log)
-    return f"The assembler refuses the kernel: {error['what'].strip().rstrip('.')}." if error else None
+    if error := _ERROR.search(log):
+        who = f"compiler refuses {Path(error['file']).name}, line {error['line']}"
+    elif error := _UNFINISHED.search(log):
+        who = "compiler refuses the end of the text"
+    elif error := _PTXAS.search(log):
+        who = "assembler refuses the kernel"
+    else:
+        return None
+    return f"The {who}: {error['what'].strip().rstrip('.')}."
 
 
 def _numbers(name: str, constants: dict[str, int], log: str) -> dict[str, int]:
     """Return registers, stack and spills; raises CannotBuild for what makes a kernel slow without a word."""
-    what = (
-        f"{name} ({', '.join(f'{key}={value}' for key, value in constants.items())})" if constants else name
-    )
-    slow = _SLOW.search(log)
-    if slow:
+    told = ", ".join(f"{key}={value}" for key, value in constants.items())
+    what = f"{name} ({told})" if told else name
+    if slow := _SLOW.search(log):
         meaning = SLOW.get(slow["number"], slow["what"].strip(" .:"))
         raise CannotBuild(f"{what} would be slow: {meaning} ({slow['number']}).")
     try:
@@ -251,12 +241,10 @@ def _key(name: str, source: str, headers: dict[str, str], constants: dict[str, i
 def _kept(key: str) -> Binary | None:
     """Return a build of before; None if there is none, or one that is damaged."""
     try:
-        head, _, cubin = (folder() / key).read_bytes().partition(b"\n")
-        facts = json.loads(head)
-        checksum = facts.pop("checksum")
-        whole = checksum == _checksum(facts, cubin)
-        return Binary(**facts, cubin=cubin) if whole else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        checksum, rest = (folder() / key).read_bytes().split(b"\n", 1)
+        facts, cubin = rest.split(b"\n", 1)
+        return Binary(**json.loads(facts), cubin=cubin) if checksum == _checksum(rest) else None
+    except (OSError, ValueError, TypeError):  # there is none, it is cut short, or of another version
         return None
 
 
@@ -264,13 +252,10 @@ def _keep(key: str, binary: Binary) -> None:
     """Keep a build for the next time; where nothing can be written, the next time compiles again."""
     facts = asdict(binary)
     cubin = facts.pop("cubin")
-    content = json.dumps(facts | {"checksum": _checksum(facts, cubin)}).encode() + b"\n" + cubin
-    with contextlib.suppress(OSError):
-        folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder(), prefix=".", delete=False) as file:
-            file.write(content)
-        os.replace(file.name, folder() / key)  # in one step: another process sees all of it or nothing
+    content = json.dumps(facts).encode() + b"\n" + cubin
+    with contextlib.suppress(OSError):  # another process sees all of it or nothing
+        whole_files.write(folder() / key, _checksum(content) + b"\n" + content)
 
 
-def _checksum(facts: dict, cubin: bytes) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode() + cubin).hexdigest()
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 from course_lib.fp8 import jit, kernels_folder
@@ -126,12 +127,8 @@ def as_cpp(plan: Plan, source: str | None = None) -> str:
 def _arguments(plan: Plan) -> list[str]:
     """Return what the kernel is called with: the next map, pointer or number of those handed over."""
     calls = {TensorMap: "maps[{}]", Pointer: "pointers[{}]", int: "numbers[{}]"}
-    counts = dict.fromkeys(calls, 0)
-    arguments = []
-    for argument in plan.arguments:
-        arguments.append(calls[type(argument)].format(counts[type(argument)]))
-        counts[type(argument)] += 1
-    return arguments
+    numbers = {kind: count() for kind in calls}
+    return [calls[kind].format(next(numbers[kind])) for kind in map(type, plan.arguments)]
 
 
 def _definition(header: str, start: str) -> str:

@@ -33,37 +33,33 @@ def pipeline_of(
     K: int = 1024,
     tiles: int = 1,
     stages: int | None = None,
-    latency: int = COPY_LATENCY,
 ) -> Pipeline:
     """Return the pipeline of a rung that computes `tiles` tiles (default 128 x 128), K products an element.
 
-    v1_wgmma computes 64 rows a tile, so twice as many. stages: None for as many as the kernel takes; latency:
-    cycles until a copy's first byte. Raises ValueError for a kernel that has no pipeline and for K below 1.
+    v1_wgmma computes 64 rows a tile, so twice as many. stages: None for as many as the kernel takes. Raises
+    ValueError for a kernel that has no pipeline and for K below 1.
     """
     if kernel not in ROLES_OF:
         raise ValueError(f"kernel is {kernel!r}, but a timeline is known of {', '.join(ROLES_OF)}.")
     whole("K", K)
     tile = tile or Tile(128, 128)
     rows = 64 if kernel == "v1_wgmma" else tile.BM
+    roles, scaled = ROLES_OF[kernel], kernel in SCALED
+    a_shared_by = tile.cluster if roles == "persistent" else 1
+    fetched = (rows / a_shared_by + tile.BN) * BLOCK + 4 * rows * scaled  # bytes for a block of K
     return Pipeline(
         stages=_stages(kernel, tile) if stages is None else stages,
-        copy_latency=latency,
-        copy_cycles=math.ceil(_fetched(kernel, tile, rows) / L2_BYTES_A_CYCLE),
+        copy_latency=COPY_LATENCY,
+        copy_cycles=math.ceil(fetched / L2_BYTES_A_CYCLE),
         math_cycles=math.ceil(rows * tile.BN * BLOCK / PRODUCTS_A_CYCLE),
         blocks_of_k=-(-K // BLOCK),
         tiles=tiles * (tile.BM // rows),
         epilogue_cycles=math.ceil(rows * tile.BN * 2 / L2_BYTES_A_CYCLE),
-        roles=ROLES_OF[kernel],
+        roles=roles,
         consumers=1 if rows == 64 else 2,
-        promotion_cycles=math.ceil(rows * tile.BN / PROMOTIONS_A_CYCLE) if kernel in SCALED else 0,
+        promotion_cycles=math.ceil(rows * tile.BN / PROMOTIONS_A_CYCLE) if scaled else 0,
         async_store=kernel == "v6_tuned",
     )
-
-
-def _fetched(kernel: str, tile: Tile, rows: int) -> float:
-    """Return the bytes that a block fetches for a block of K: a cluster shares A's."""
-    shared_by = tile.cluster if ROLES_OF[kernel] == "persistent" else 1
-    return (rows / shared_by + tile.BN) * BLOCK + 4 * rows * (kernel in SCALED)
 
 
 def _stages(kernel: str, tile: Tile) -> int:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import Tensor
 
 from course_lib.fp8 import BLOCK, tensor_maps
-from course_lib.fp8.quantise import m_major
+from course_lib.fp8.quantise import is_m_major
 from course_lib.fp8.schedule import BAND
 from course_lib.fp8.swizzle import panel_width
 from course_lib.fp8.tensor_maps import TensorMap
@@ -60,16 +61,11 @@ class Problem:
     @classmethod
     def of(cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, d: Tensor) -> Problem:
         """Return the problem of one product; a_scales must be laid out by `quantise.m_major`."""
-        if m_major(a_scales) is not a_scales:
+        if not is_m_major(a_scales):
             raise ValueError("a_scales is not laid out for TMA: m_major(a_scales).")
-        if not b_scales.is_contiguous():
-            raise ValueError(
-                f"b_scales has strides {b_scales.stride()}, but its rows must follow each other."
-            )
         pointers = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
-        return cls(
-            *pointers, rows=a.shape[0], N=b.shape[0], K=a.shape[1], padded_rows=-(-a.shape[0] // 4) * 4
-        )
+        rows, K = a.shape
+        return cls(*pointers, rows=rows, N=len(b), K=K, padded_rows=_up(rows, 4) * 4)
 
     @classmethod
     def of_groups(
@@ -80,21 +76,9 @@ class Problem:
         `indices` are the rows' groups, or the groups' numbers of rows. Layouts as in `of`.
         """
         one = cls.of(a.flatten(0, -2), a_scales, b.flatten(0, -2), b_scales, d)
-        rows = a.shape[-2]
-        return replace(
-            one,
-            rows=rows,
-            N=b.shape[1],
-            padded_rows=-(-rows // 4) * 4,
-            groups=len(b),
-            indices=indices.data_ptr(),
-            masked=a.dim() == 3,
-        )
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of K, begun ones counted."""
-        return -(-self.K // BLOCK)
+        rows, groups = a.shape[-2], len(b)
+        sizes = {"rows": rows, "N": b.shape[1], "padded_rows": _up(rows, 4) * 4}
+        return replace(one, **sizes, groups=groups, indices=indices.data_ptr(), masked=a.dim() == 3)
 
 
 @dataclass(frozen=True)
@@ -152,24 +136,18 @@ def _probe(p: Problem, tile: Tile | None, sms: int) -> Plan:
     return Plan("probe", {"BN": BN}, (1, 1), 128, (64 + BN) * BLOCK, 1, arguments)
 
 
-def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | None, int], Plan]:
-    """Return how v2, v3 and v4 are planned: a block for each tile, and a ring of stages in shared memory."""
-
-    def plan(p: Problem, tile: Tile | None, sms: int) -> Plan:
-        BM, BN = (tile.BM, tile.BN) if tile else (128, 128)
-        if BM > ROWS_AT_ONCE or (scaled and BLOCK % BN):
-            raise ValueError(
-                f"{kernel} has tiles of 64 or 128 rows and, with scales, of widths that divide 128."
-            )
-        stage = (BM + BN) * BLOCK + 4 * BM * scaled
-        stages = stages_that_fit(stage)
-        constants = {"BM": BM, "BN": BN, "STAGES": stages}
-        scales = (_s(p, BM), *_pointers(p, "b_scales")) if scaled else ()
-        arguments = (_a(p, BM), _b(p, BN), *scales, *_pointers(p, "d"), p.rows, p.N, p.K)
-        threads = 2 * BM + 128 * roles
-        return Plan(kernel, constants, (_up(p.N, BN), _up(p.rows, BM)), threads, stages * stage, 1, arguments)
-
-    return plan
+def _ring(p: Problem, tile: Tile | None, sms: int, kernel: str, roles: bool, scaled: bool) -> Plan:
+    """How v2, v3 and v4 are planned: a block for each tile, and a ring of stages in shared memory."""
+    BM, BN = (tile.BM, tile.BN) if tile else (128, 128)
+    if BM > ROWS_AT_ONCE or (scaled and BLOCK % BN):
+        raise ValueError(f"{kernel} has tiles of 64 or 128 rows and, with scales, of widths that divide 128.")
+    stage = (BM + BN) * BLOCK + 4 * BM * scaled
+    stages = stages_that_fit(stage)
+    constants = {"BM": BM, "BN": BN, "STAGES": stages}
+    scales = (_s(p, BM), *_pointers(p, "b_scales")) if scaled else ()
+    arguments = (_a(p, BM), _b(p, BN), *scales, *_pointers(p, "d"), p.rows, p.N, p.K)
+    threads = 2 * BM + 128 * roles
+    return Plan(kernel, constants, (_up(p.N, BN), _up(p.rows, BM)), threads, stages * stage, 1, arguments)
 
 
 def _staying(
@@ -177,7 +155,7 @@ def _staying(
 ) -> Plan:
     """Return the plan of a kernel whose blocks stay: as many as there are multiprocessors."""
     grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
-    constants = tile.constants(BAND) | more
+    constants = tile.constants() | more
     return Plan(kernel, constants, grid, tile.math_threads + 128, shared, tile.cluster, arguments)
 
 
@@ -192,19 +170,13 @@ def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
 
 def _tuned(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
-    maps = (
-        _a(p, tile.BM // tile.cluster),
-        _b(p, tile.BN),
-        _s(p, tile.BM),
-        _d(p, tile.BM, panel_width(tile.BN)),
-    )
-    arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
+    arguments = (*_maps(p, tile), *_pointers(p, "b_scales"), p.rows, p.N, p.K)
     return _staying("v6_tuned", tile, sms, tile.shared_bytes, arguments)
 
 
 def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
     """The tile's BM are rows of B (64 or 128), its BN tokens."""
-    tile = tile or Tile(64, min(-(-max(p.rows, 1) // 16) * 16, 64))
+    tile = tile or Tile(64, min(_up(max(p.rows, 1), 16) * 16, 64))
     rows, tokens = tile.BM, tile.BN
     if rows > BLOCK or tokens > BLOCK:
         raise ValueError(
@@ -226,13 +198,7 @@ def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
         raise ValueError(
             f"contiguous groups begin at multiples of {ROWS_AT_ONCE} rows, and the tile has {tile.BM}."
         )
-    matrices = p.groups if p.masked else 1
-    maps = (
-        tensor_maps.of_operand("a", p.a, p.rows, p.K, tile.BM // tile.cluster, matrices),
-        tensor_maps.of_operand("b", p.b, p.groups * p.N, p.K, tile.BN),
-        tensor_maps.of_scales("a_scales", p.a_scales, p.padded_rows, matrices * p.blocks, tile.BM),
-        tensor_maps.of_result("d", p.d, p.rows, p.N, tile.BM, panel_width(tile.BN), matrices),
-    )
+    maps = _maps(p, tile, p.groups if p.masked else 1)
     arguments = (*maps, *_pointers(p, "b_scales", "indices"), p.groups, p.rows, p.N, p.K)
     return _staying("v9_grouped", tile, sms, tile.shared_bytes, arguments, MASKED=int(p.masked))
 
@@ -242,9 +208,9 @@ _PLANS: dict[str, Callable[[Problem, Tile | None, int], Plan]] = {
     "v0_naive": _naive,
     "v1_mma": _mma,
     "v1_wgmma": _wgmma,
-    "v2_tma_ring": _ring("v2_tma_ring", roles=False, scaled=False),
-    "v3_warp_specialised": _ring("v3_warp_specialised", roles=True, scaled=False),
-    "v4_two_level": _ring("v4_two_level", roles=True, scaled=True),
+    "v2_tma_ring": partial(_ring, kernel="v2_tma_ring", roles=False, scaled=False),
+    "v3_warp_specialised": partial(_ring, kernel="v3_warp_specialised", roles=True, scaled=False),
+    "v4_two_level": partial(_ring, kernel="v4_two_level", roles=True, scaled=True),
     "v5_persistent": _persistent,
     "v6_tuned": _tuned,
     "v8_swap_ab": _swapped,
@@ -256,20 +222,31 @@ def _pointers(p: Problem, *names: str) -> tuple[Pointer, ...]:
     return tuple(Pointer(name, getattr(p, name)) for name in names)
 
 
-def _a(p: Problem, box_rows: int) -> TensorMap:
-    return tensor_maps.of_operand("a", p.a, p.rows, p.K, box_rows)
+def _maps(p: Problem, tile: Tile, matrices: int | None = None) -> tuple[TensorMap, ...]:
+    """Return the four maps of the last rungs; `matrices` of a and d, where groups have them."""
+    return (
+        _a(p, tile.BM // tile.cluster, matrices),
+        _b(p, tile.BN),
+        _s(p, tile.BM, matrices or 1),
+        _d(p, tile.BM, panel_width(tile.BN), matrices),
+    )
+
+
+def _a(p: Problem, box_rows: int, matrices: int | None = None) -> TensorMap:
+    return tensor_maps.of_operand("a", p.a, p.rows, p.K, box_rows, matrices)
 
 
 def _b(p: Problem, box_rows: int) -> TensorMap:
-    return tensor_maps.of_operand("b", p.b, p.N, p.K, box_rows)
+    return tensor_maps.of_operand("b", p.b, max(p.groups, 1) * p.N, p.K, box_rows)
 
 
-def _s(p: Problem, box_rows: int) -> TensorMap:
-    return tensor_maps.of_scales("a_scales", p.a_scales, p.padded_rows, p.blocks, box_rows)
+def _s(p: Problem, box_rows: int, matrices: int = 1) -> TensorMap:
+    blocks = matrices * _up(p.K, BLOCK)
+    return tensor_maps.of_scales("a_scales", p.a_scales, p.padded_rows, blocks, box_rows)
 
 
-def _d(p: Problem, box_rows: int, width: int) -> TensorMap:
-    return tensor_maps.of_result("d", p.d, p.rows, p.N, box_rows, width)
+def _d(p: Problem, box_rows: int, width: int, matrices: int | None = None) -> TensorMap:
+    return tensor_maps.of_result("d", p.d, p.rows, p.N, box_rows, width, matrices)
 
 
 def _up(n: int, size: int) -> int:

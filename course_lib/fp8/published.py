@@ -37,18 +37,14 @@ class PublishedProduct:
         return intensity(self.M, self.N, self.K)
 
 
-def _products() -> tuple[PublishedProduct, ...]:
-    shapes = ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))
-    tflops = {
-        64: (206, 289, 219, 336, 287, 295),
-        128: (352, 535, 358, 645, 533, 510),
-        4096: (1058, 990, 590, 1358, 1304, 1025),
-    }
-    return tuple(
-        PublishedProduct(M, N, K, measured)
-        for M, row in tflops.items()
-        for (N, K), measured in zip(shapes, row, strict=True)
-    )
-
-
-DEEPGEMM = _products()
+_SHAPES = ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))  # N, K
+_TFLOPS = {
+    64: (206, 289, 219, 336, 287, 295),
+    128: (352, 535, 358, 645, 533, 510),
+    4096: (1058, 990, 590, 1358, 1304, 1025),
+}
+DEEPGEMM = tuple(
+    PublishedProduct(M, N, K, measured)
+    for M, row in _TFLOPS.items()
+    for (N, K), measured in zip(_SHAPES, row, strict=True)
+)

@@ -57,39 +57,32 @@ def quantise(x: Tensor, block: ScaleBlock = ROW_BLOCKS) -> tuple[Tensor, Tensor]
     return _out_of_blocks(codes, x.shape), amax / LARGEST
 
 
-def dequantise(
-    codes: Tensor, scales: Tensor, block: ScaleBlock = ROW_BLOCKS, dtype: torch.dtype = torch.float32
-) -> Tensor:
-    """Return codes * scales in `dtype`, in the shape of the codes.
+def dequantise(codes: Tensor, scales: Tensor, block: ScaleBlock = ROW_BLOCKS) -> Tensor:
+    """Return codes * scales, float32, in the shape of the codes.
 
     Raises ValueError for scales of another shape.
     """
     _checked("codes", codes, block)
-    blocks = _in_blocks(codes.to(dtype), block)
-    wanted = (*blocks.shape[:-4], blocks.shape[-4], blocks.shape[-2])
+    blocks = _in_blocks(codes.float(), block)
+    wanted = (*blocks.shape[:-3], blocks.shape[-2])
     if tuple(scales.shape) != wanted:
         raise ValueError(
             f"scales has shape {tuple(scales.shape)}, but codes of shape {tuple(codes.shape)} need {wanted}."
         )
-    return _out_of_blocks(blocks * _spread(scales.to(dtype)), codes.shape)
+    return _out_of_blocks(blocks * _spread(scales.float()), codes.shape)
 
 
 def m_major(scales: Tensor) -> Tensor:
-    """Return scales (M, K/128) or (groups, M, K/128) with neighbouring rows beside each other in memory.
+    """Return float32 (M, K/128) or (groups, M, K/128) with neighbouring rows beside each other in memory.
 
     TMA, Hopper's tensor memory accelerator, fetches a tile's scales as one run, and wants columns to begin at
     multiples of 16 bytes: the strides become (1, M rounded up to 4). The shape stays; what is so already is
     returned as it is.
     """
-    if scales.dim() not in (2, 3) or scales.dtype != torch.float32:
-        raise ValueError(
-            f"scales has shape {tuple(scales.shape)} and dtype {scales.dtype}, "
-            "but it must be float32 (M, K/128) or (groups, M, K/128)."
-        )
     if is_m_major(scales):
         return scales
     *groups, rows, columns = scales.shape
-    room = scales.new_zeros((*groups, columns, _rounded_up(rows, TMA_ALIGNMENT)))
+    room = scales.new_zeros((*groups, columns, _in_tma(rows)))
     view = room.mT[..., :rows, :]
     view.copy_(scales)
     return view
@@ -101,7 +94,7 @@ def is_m_major(scales: Tensor) -> bool:
     TMA reads whole columns of the rounded height, so these must lie in the tensor's memory.
     """
     *groups, rows, columns = scales.shape
-    room = _rounded_up(rows, TMA_ALIGNMENT)
+    room = _in_tma(rows)
     end = scales.storage_offset() + math.prod((*groups, room, columns))
     if scales.data_ptr() % (4 * TMA_ALIGNMENT) or 4 * end > scales.untyped_storage().nbytes():
         return False
@@ -143,5 +136,5 @@ def _spread(scales: Tensor) -> Tensor:
     return scales[..., :, None, :, None]
 
 
-def _rounded_up(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple
+def _in_tma(rows: int) -> int:
+    return -(-rows // TMA_ALIGNMENT) * TMA_ALIGNMENT

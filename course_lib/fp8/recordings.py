@@ -138,7 +138,7 @@ class HopperRecording:
             "W",
             "diff",
         )
-        skipped = 1 if one else 0
+        skipped = int(len(shapes) == 1)
         return Table(
             columns=columns[skipped:],
             rows=tuple(self._cells(row)[skipped:] for row in rows),
@@ -153,11 +153,8 @@ class HopperRecording:
 
     def beside(self) -> Table:
         """Return the dense products, one a row: our time, and how many times as long torch's ways take."""
-        dense, names = self.of("dense"), []
-        for row in dense:
-            if row.what != OURS and row.what not in names:
-                names.append(row.what)
-        rows = []
+        dense, rows = self.of("dense"), []
+        names = list(dict.fromkeys(row.what for row in dense if row.what != OURS))
         for ours in (row for row in dense if row.what == OURS):
             others = {row.what: row for row in dense if row.shape == ours.shape}
             times = (

@@ -14,9 +14,7 @@ same time share rows of A and columns of B in L2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-
-from course_lib.arguments import whole
+from dataclasses import dataclass
 
 Tile = tuple[int, int]
 BAND = 16  # rows of tiles that are walked together, where nothing else is said
@@ -24,17 +22,13 @@ BAND = 16  # rows of tiles that are walked together, where nothing else is said
 
 @dataclass(frozen=True)
 class Schedule:
-    """Tiles of D, rows x columns, for `clusters` of `cluster` blocks; ValueError for numbers below 1."""
+    """Tiles of D, rows x columns, for `clusters` of `cluster` blocks."""
 
     rows: int
     columns: int
     clusters: int
     cluster: int = 1
     band: int = BAND
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            whole(field.name, getattr(self, field.name), least=0 if field.name in ("rows", "columns") else 1)
 
     @property
     def units_across(self) -> int:

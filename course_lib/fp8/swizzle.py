@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from course_lib.arguments import is_whole, whole
-
 WIDTHS = (32, 64, 128)
 PIECE = 16  # bytes that stay together
 LINE = 128  # bytes of all banks side by side
@@ -27,12 +25,8 @@ BANKS, BANK = 32, 4
 def swizzled(offset: int, width: int = 128) -> int:
     """Return where byte `offset` of a tile lies when it is swizzled over `width` bytes.
 
-    Offsets count from the tile's start, which must be a multiple of 8 * width. Raises ValueError for another
-    width.
+    `width` is one of WIDTHS. Offsets count from the tile's start, which must be a multiple of 8 * width.
     """
-    if width not in WIDTHS:
-        raise ValueError(f"width is {width!r}, but TMA swizzles over 32, 64 or 128 bytes.")
-    whole("offset", offset, least=0)
     pieces = width // PIECE
     return offset ^ ((offset // LINE % pieces) * PIECE)
 
@@ -43,8 +37,6 @@ def panel_width(columns: int) -> int:
 
     `columns` of bf16, a multiple of 16. A tile wider than that is stored as several panels side by side.
     """
-    if not is_whole(columns) or columns < 16 or columns % 16:
-        raise ValueError(f"columns is {columns!r}, but a tile has a multiple of 16 columns.")
     return next(width for width in reversed(WIDTHS) if columns * 2 % width == 0)
 
 

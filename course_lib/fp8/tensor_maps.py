@@ -20,7 +20,7 @@ SIZES = {UINT8: 1, FLOAT32: 4, BFLOAT16: 2}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # width in bytes -> CUtensorMapSwizzle
 PROMOTION_256 = 3  # CUtensorMapL2promotion: a miss fetches 256 bytes
 ALIGNMENT = 16
-MOST_IN_A_BOX, MOST_DIMS, MOST_STRIDE = 256, 2**32, 2**40
+MOST_DIMS, MOST_STRIDE = 2**32, 2**40
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TensorMap:
 
     `strides` are bytes from one element of a dimension to the next, without the innermost, whose elements are
     side by side. `swizzle` is the width in bytes over which the box's rows are swizzled in shared memory, 0
-    for not at all. Raises ValueError for what the driver would refuse.
+    for not at all. Raises ValueError for an address or size that the driver would refuse.
     """
 
     name: str
@@ -42,11 +42,7 @@ class TensorMap:
     swizzle: int = 0
 
     def __post_init__(self) -> None:
-        size, what = SIZES[self.dtype], f"the tensor map of {self.name}"
-        if not len(self.dims) == len(self.strides) + 1 == len(self.box):
-            raise ValueError(
-                f"{what} has {len(self.dims)} dims, {len(self.strides)} strides, {len(self.box)} box sides."
-            )
+        what = f"the tensor map of {self.name}"
         if self.address % ALIGNMENT:
             raise ValueError(
                 f"{what} begins at address {self.address:#x}, but it must be a multiple of {ALIGNMENT}."
@@ -58,52 +54,38 @@ class TensorMap:
                 raise ValueError(
                     f"{what} has a stride of {stride} bytes, but it must be a multiple of 16 below 2^40."
                 )
-        if not all(0 < side <= MOST_IN_A_BOX for side in self.box):
-            raise ValueError(f"{what} has a box of {self.box}, but each side must be 1 to {MOST_IN_A_BOX}.")
-        if self.box[0] * size % ALIGNMENT:
-            raise ValueError(
-                f"{what} has rows of {self.box[0] * size} bytes in a box, but they must be a multiple of 16."
-            )
-        if self.swizzle not in SWIZZLES:
-            raise ValueError(f"{what} has swizzle {self.swizzle}, but it must be 0, 32, 64 or 128 bytes.")
-        if self.swizzle and self.box[0] * size > self.swizzle:
-            raise ValueError(
-                f"{what} has rows of {self.box[0] * size} bytes in a box, "
-                f"but it swizzles over {self.swizzle}: no row may be longer."
-            )
 
 
 def of_operand(
     name: str, address: int, rows: int, K: int, box_rows: int, groups: int | None = None
 ) -> TensorMap:
     """Return the map of e4m3 (rows, K), or (groups, rows, K): boxes of `box_rows` x 128, swizzled."""
-    return _matrices(name, UINT8, address, (K, rows, groups), K, (BLOCK, box_rows), BLOCK)
+    return _matrices(name, UINT8, address, (K, rows), groups, (BLOCK, box_rows), BLOCK)
 
 
 def of_scales(name: str, address: int, padded_rows: int, blocks: int, box_rows: int) -> TensorMap:
     """Return the map of A's scales, float32, M-major: `blocks` columns of `padded_rows`."""
-    return _matrices(name, FLOAT32, address, (padded_rows, blocks, None), 4 * padded_rows, (box_rows, 1), 0)
+    return _matrices(name, FLOAT32, address, (padded_rows, blocks), None, (box_rows, 1), 0)
 
 
 def of_result(
     name: str, address: int, rows: int, N: int, box_rows: int, width: int, groups: int | None = None
 ) -> TensorMap:
     """Return the map of D, bf16 (rows, N), or (groups, rows, N): boxes are panels of `width` bytes."""
-    return _matrices(name, BFLOAT16, address, (N, rows, groups), 2 * N, (width // 2, box_rows), width)
+    return _matrices(name, BFLOAT16, address, (N, rows), groups, (width // 2, box_rows), width)
 
 
 def _matrices(
     name: str,
     dtype: int,
     address: int,
-    dims: tuple[int, int, int | None],
-    row_bytes: int,
+    dims: tuple[int, int],
+    groups: int | None,
     box: tuple[int, int],
     swizzle: int,
 ) -> TensorMap:
-    inner, rows, groups = dims
+    row_bytes = dims[0] * SIZES[dtype]
     if groups is None:
-        return TensorMap(name, dtype, address, (inner, rows), (row_bytes,), box, swizzle)
-    return TensorMap(
-        name, dtype, address, (inner, rows, groups), (row_bytes, row_bytes * rows), (*box, 1), swizzle
-    )
+        return TensorMap(name, dtype, address, dims, (row_bytes,), box, swizzle)
+    strides = (row_bytes, row_bytes * dims[1])
+    return TensorMap(name, dtype, address, (*dims, groups), strides, (*box, 1), swizzle)

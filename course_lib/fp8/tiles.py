@@ -50,10 +50,6 @@ class Tile:
                 f"a tile of {self.BM} x {self.BN} needs {self.accumulators} accumulators a thread, "
                 f"but above {MOST_ACCUMULATORS} registers spill."
             )
-        if self.stages < 2:
-            raise ValueError(
-                f"a tile of {self.BM} x {self.BN} leaves room for {self.stages} stage: a ring needs two."
-            )
 
     @property
     def math_threads(self) -> int:
@@ -90,9 +86,9 @@ class Tile:
         """May a tile meet two blocks of B's scales?"""
         return bool(BLOCK % self.BN)
 
-    def constants(self, band: int = BAND) -> dict[str, int]:
+    def constants(self) -> dict[str, int]:
         """Return what the kernel's text is compiled with."""
-        return {"BM": self.BM, "BN": self.BN, "STAGES": self.stages, "CLUSTER": self.cluster, "BAND": band}
+        return {"BM": self.BM, "BN": self.BN, "STAGES": self.stages, "CLUSTER": self.cluster, "BAND": BAND}
 
 
 def stages_that_fit(stage_bytes: int, epilogue_bytes: int = 0) -> int:
@@ -105,14 +101,10 @@ def _accumulators(BM: int, BN: int) -> int:
     return (1 + waves) * BN // 2
 
 
-def _all() -> tuple[Tile, ...]:
-    widths = (*range(16, 129, 16), 144, 160, 192)
-    found = []
-    for BM in (64, 128, 256):
-        for BN in widths:
-            if _accumulators(BM, BN) <= MOST_ACCUMULATORS:
-                found += [Tile(BM, BN, cluster) for cluster in (1, 2)]
-    return tuple(found)
-
-
-TILES = _all()
+TILES = tuple(
+    Tile(BM, BN, cluster)
+    for BM in (64, 128, 256)
+    for BN in (*range(16, 129, 16), 144, 160, 192)
+    if _accumulators(BM, BN) <= MOST_ACCUMULATORS
+    for cluster in (1, 2)
+)

@@ -11,7 +11,7 @@ every GPU has all of them: what refuses is left out, with its reason.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -38,7 +38,7 @@ class TorchProduct:
     a: Tensor
     b: Tensor
     compute: Callable[[], Tensor]
-    d: Tensor | None = field(default=None, repr=False)
+    d: Tensor | None = None
 
     def start(self) -> None:
         """Put the product into the queue of torch's current stream."""

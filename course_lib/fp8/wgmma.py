@@ -6,8 +6,6 @@ Templates for all of them are thousands of lines (CUTLASS); the one that a kerne
 
 from __future__ import annotations
 
-from course_lib.arguments import is_whole
-
 WIDTHS = range(8, 257, 8)
 
 TEMPLATE = """\
@@ -31,7 +29,7 @@ __device__ __forceinline__ void wgmma_k32(float (&d)[{count}], u64 a, u64 b, int
 
 def header(N: int) -> str:
     """Return the header for accumulators 64 x N; raises ValueError for a width there is not."""
-    if not is_whole(N) or N not in WIDTHS:
+    if N not in WIDTHS:
         raise ValueError(f"N is {N!r}, but wgmma has the widths 8, 16, ... 256.")
     count = N // 2
     return TEMPLATE.format(

@@ -171,11 +171,6 @@ def resampled(samples: NDArray[np.floating], rate: int, to: int) -> NDArray[np.f
     """
     import soxr
 
-    samples = np.asarray(samples)
-    if samples.ndim != 1:
-        raise ValueError(f"Samples have shape {samples.shape}, but must be one channel of shape (n,).")
-    if rate < 1 or to < 1:
-        raise ValueError(f"The rates are {rate} and {to}, but both must be at least 1 sample a second.")
     if rate == to:
         return samples.astype(np.float32)
     wanted = -(-len(samples) * to // rate)

@@ -12,6 +12,8 @@ from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, w
 from course_lib.speech.profiling import labelled, part_of, steady
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from course_lib.speech.conformer import ConformerEncoder
@@ -75,11 +77,13 @@ def profile_encoder(
     first is run once before, unmeasured. Most self time first: on the device, then on the CPU. The profiler's
     bookkeeping is in the times, so use them as shares; calls, flops and bytes are exact.
     """
-    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 7)
+    import numpy as np
+
+    sums: dict[tuple[str, str], NDArray[np.float64]] = defaultdict(lambda: np.zeros(7))
     for events in recorded_forwards(encoder, utterances, device, threads):
         for event in events:
             needs = _work_of(event)
-            measured = (
+            sums[event.name, "operator" if event.device_type.name == "CPU" else "kernel"] += (
                 event.count,
                 event.self_cpu_time_total,
                 event.cpu_time_total,
@@ -88,22 +92,21 @@ def profile_encoder(
                 needs.flops,
                 needs.bytes,
             )
-            key = (event.name, "operator" if event.device_type.name == "CPU" else "kernel")
-            sums[key] = [total + value for total, value in zip(sums[key], measured, strict=True)]
-    rows = [EncoderOp(*key, int(total[0]), *total[1:]) for key, total in sums.items()]
+    rows = [EncoderOp(*key, int(total[0]), *total[1:].tolist()) for key, total in sums.items()]
     return sorted(rows, key=lambda row: (-row.self_device_us, -row.self_cpu_us))
 
 
 def calls_in_parts(
-    encoder: ConformerEncoder, utterances: Iterable[Tensor], device: str = "cpu", threads: int = 2
+    encoder: ConformerEncoder, utterances: Iterable[Tensor], threads: int = 2
 ) -> Counter[tuple[str, str]]:
     """Return how often each part of the encoder called an operator: {("layers.*.self_attn", "aten::mm"): …}.
 
-    A call belongs to the innermost part that was running; all layers are added up in "layers.*".
+    It runs on the CPU. A call belongs to the innermost part that was running; all layers are added up in
+    "layers.*".
     """
     counted: Counter[tuple[str, str]] = Counter()
     with labelled(_parts(encoder)):
-        for events in recorded_forwards(encoder, utterances, device, threads):
+        for events in recorded_forwards(encoder, utterances, "cpu", threads):
             for event in events:
                 if event.name.startswith("aten::"):
                     counted[part_of(event) or _HERE, event.name] += 1
@@ -158,7 +161,7 @@ def calls_by_part(n_layers: int = 18, forwards: int = 1) -> Counter[tuple[str, s
 
 
 def recorded_forwards(
-    encoder: Any, utterances: Iterable[Tensor], device: str = "cpu", threads: int = 2
+    encoder: Any, utterances: Iterable[Tensor], device: str, threads: int
 ) -> Iterator[Sequence[Any]]:
     """Yield the profiler's events of a forward of each utterance (1, 80, T); the first is run once before.
 

@@ -9,10 +9,11 @@ includes what the CPU needs to start the work. `busy_s` is the GPU's own time fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import number
 from course_lib.measure import gpu_timing, hardware, timing
@@ -83,22 +84,21 @@ def grid(device: str = "cpu", threads: int | None = None, small: bool = False) -
         base = base.but(frames=FRAMES_A_SECOND)
         settings = [base, base.but(batch=2), base.but(frames=2 * FRAMES_A_SECOND), base.but(threads=1)]
         return list(dict.fromkeys([*settings, *(base.but(dtype=dtype) for dtype in OTHER_DTYPES)]))
-    settings = [base.but(batch=batch) for batch in BATCHES[device]]
-    settings += [base.but(frames=length * FRAMES_A_SECOND) for length in LENGTHS_S]
-    for dtype in OTHER_DTYPES:
-        settings += [base.but(dtype=dtype, batch=batch) for batch in (1, 8)]
-    settings += [base.but(threads=count) for count in _thread_counts(most)]
-    settings += [base.but(how="compiled", batch=batch) for batch in (1, 8)]
+
+    def swept(**values: Iterable[Any]) -> list[Setting]:
+        return [base.but(**dict(zip(values, one, strict=True))) for one in product(*values.values())]
+
+    settings = swept(batch=BATCHES[device])
+    settings += swept(frames=[length * FRAMES_A_SECOND for length in LENGTHS_S])
+    settings += swept(dtype=OTHER_DTYPES, batch=(1, 8))
+    powers = (2**n for n in range(most.bit_length()) if 2**n <= most)
+    settings += swept(threads=sorted({*powers, most}))
+    settings += swept(how=["compiled"], batch=(1, 8))
     if device == "cuda":
-        settings += [base.but(dtype=dtype, batch=64) for dtype in OTHER_DTYPES]
-        settings += [base.but(how="graph", batch=batch) for batch in (1, 8)]
-        settings += [base.but(how="graph", dtype="bfloat16", batch=batch) for batch in (1, 8, 64)]
+        settings += swept(dtype=OTHER_DTYPES, batch=[64])
+        settings += swept(how=["graph"], batch=(1, 8))
+        settings += swept(how=["graph"], dtype=["bfloat16"], batch=(1, 8, 64))
     return list(dict.fromkeys(settings))
-
-
-def _thread_counts(most: int) -> list[int]:
-    """Return 1, 2, 4, … and `most`."""
-    return sorted({*(2**n for n in range(most.bit_length()) if 2**n <= most), most})
 
 
 def measure(
@@ -114,7 +114,12 @@ def measure(
     setting that cannot be measured here raises CannotMeasure with a sentence, or, with `skip`, is left out
     and skip(sentence) called. `encoder` must be in eval mode; its weights decide the errors, not the times.
     """
-    settings = _checked(settings, budget_s)
+    settings = list(settings)
+    if not settings or not all(isinstance(setting, Setting) for setting in settings):
+        raise TypeError("settings must be one Setting or more, in a list: grid() gives the chapter's.")
+    if twice := next((setting for setting in settings if settings.count(setting) > 1), None):
+        raise ValueError(f"the setting '{twice}' stands there twice: give each once.")
+    number("budget_s", budget_s, above=0)
     with _as_a_service(max(setting.threads for setting in settings)):
         ready = _made_ready(encoder, settings, skip)
         if not ready:
@@ -157,21 +162,22 @@ def _made_ready(
 ) -> Ready:
     """Build and call every setting once; those with the same input are compared with one reference."""
     variants, ready = Variants(encoder), Ready()
-    inputs: dict[tuple[str, int, int], tuple[Setting, Tensor]] = {}
-    references: dict[Setting, tuple[Callable[[], Tensor], Tensor]] = {}
+    #: The plain setting of a kind of input, that input, its forward and its result.
+    references: dict[tuple[str, int, int], tuple[Setting, Tensor, Callable[[], Tensor], Tensor]] = {}
     for setting in settings:
         kind = setting.device, setting.batch, setting.frames
         try:
             if sentence := missing(setting, encoder):
                 raise CannotMeasure(sentence)
-            if kind not in inputs:
+            if kind not in references:
                 plain = setting.but(dtype="float32", how="eager")
-                inputs[kind] = plain, _features(setting.batch, setting.frames, encoder.feat_in)
-            plain, features = inputs[kind]
-            if plain not in references:
-                references[plain] = _tried(plain, variants, features)
-            forward, result = references[plain] if setting == plain else _tried(setting, variants, features)
-            ready[setting] = forward, _error(result, references[plain][1])
+                features = _features(setting.batch, setting.frames, encoder.feat_in)
+                references[kind] = plain, features, *_tried(plain, variants, features)
+            plain, features, forward, reference = references[kind]
+            result = reference
+            if setting != plain:
+                forward, result = _tried(setting, variants, features)
+            ready[setting] = forward, float((result - reference).abs().max() / reference.abs().max())
         except CannotMeasure as problem:
             if skip is None:
                 raise
@@ -180,10 +186,14 @@ def _made_ready(
 
 
 def _tried(setting: Setting, variants: Variants, features: Tensor) -> tuple[Callable[[], Tensor], Tensor]:
-    """Return the setting's forward and its first result; raises CannotMeasure."""
+    """Return the setting's forward and its first result, float32 on the CPU; raises CannotMeasure."""
+    import torch
+
     try:
         forward = variants.forward(setting, features)
-        result = _called(setting, forward)
+        torch.set_num_threads(setting.threads)
+        # from a GPU this waits for the work
+        result = forward().to(device="cpu", dtype=torch.float32, copy=True)
     except Exception as problem:  # a compiler, a driver, memory: whatever it is, the other settings go on
         raise CannotMeasure(_why(setting, problem)) from problem
     if not bool(result.isfinite().all()):
@@ -207,18 +217,6 @@ def _features(batch: int, frames: int, bands: int) -> Tensor:
     import torch
 
     return torch.cat([mel_features(frames, seed=row, bands=bands) for row in range(batch)])
-
-
-def _called(setting: Setting, forward: Callable[[], Tensor]) -> Tensor:
-    """Return a float32 copy of one result in the CPU's memory, computed on the setting's threads."""
-    import torch
-
-    torch.set_num_threads(setting.threads)
-    return forward().to(device="cpu", dtype=torch.float32, copy=True)  # from a GPU this waits for the work
-
-
-def _error(result: Tensor, reference: Tensor) -> float:
-    return float((result - reference).abs().max() / reference.abs().max())
 
 
 def _wall(ready: Ready, budget_s: float) -> dict[Setting, timing.TimedRow]:
@@ -246,13 +244,3 @@ def _busy(ready: Ready, budget_s: float) -> dict[Setting, float]:
     named = {str(setting): forward for setting, (forward, _) in ready.items() if setting.device == "cuda"}
     taken = gpu_timing.samples(named, ROUNDS_BUSY, budget_s) if named else {}
     return {setting: taken[str(setting)].median_s for setting in ready if str(setting) in taken}
-
-
-def _checked(settings: Sequence[Setting], budget_s: float) -> list[Setting]:
-    settings = list(settings)
-    if not settings or not all(isinstance(setting, Setting) for setting in settings):
-        raise TypeError("settings must be one Setting or more, in a list: grid() gives the chapter's.")
-    if twice := next((setting for setting in settings if settings.count(setting) > 1), None):
-        raise ValueError(f"the setting '{twice}' stands there twice: give each once.")
-    number("budget_s", budget_s, above=0)
-    return settings

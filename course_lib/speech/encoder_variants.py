@@ -75,10 +75,10 @@ class Setting:
         return f"batch {self.batch} of {self.length_s:g} s, {self.dtype}, {self.how}, {on}"
 
 
-def missing(setting: Setting, encoder: ConformerEncoder | None = None) -> str | None:
+def missing(setting: Setting, encoder: ConformerEncoder) -> str | None:
     """Return one sentence that says why a setting cannot be measured here, None if it should be possible.
 
-    With an encoder the memory is looked at, too. Whether torch.compile finds a compiler shows in the trying.
+    Whether torch.compile finds a compiler shows in the trying.
     """
     if setting.device == "cuda" and (sentence := machine.missing("torch-cuda")):
         return sentence
@@ -86,7 +86,7 @@ def missing(setting: Setting, encoder: ConformerEncoder | None = None) -> str | 
         return "A CUDA graph needs a GPU, and the device is the CPU: take how='eager' or 'compiled'."
     if setting.threads > hardware.threads():
         return f"{setting.threads} threads were asked for, and this process may use {hardware.threads()}."
-    if encoder is not None and (needed := working_bytes(setting, encoder)) > (free := _free(setting.device)):
+    if (needed := working_bytes(setting, encoder)) > (free := _free(setting.device)):
         return (
             f"A {setting} needs about {in_bytes(needed)} beside the weights, and {in_bytes(free)} are free: "
             "take a smaller batch."
@@ -134,16 +134,18 @@ class Variants:
         dtype = torch.bfloat16 if setting.dtype == "bfloat16" else torch.float32
         features = features.to(device=setting.device, dtype=dtype)
         lengths = torch.full((features.size(0),), features.size(2), device=setting.device)
-        if setting.how == "graph":
-            encoder = self._variant(setting.device, setting.dtype, "eager")
-            return Graphed(lambda: encoder(features, lengths)[0])
-        encoder = self._variant(setting.device, setting.dtype, setting.how)
-        return lambda: encoder(features, lengths)[0]
+        how = "eager" if setting.how == "graph" else setting.how
+        encoder = self._variant(setting.device, setting.dtype, how)
+
+        def forward() -> Tensor:
+            return encoder(features, lengths)[0]
+
+        return Graphed(forward) if setting.how == "graph" else forward
 
     def _variant(self, device: str, dtype: str, how: str) -> ConformerEncoder:
         key = (device, dtype, how)
         if key not in self._made:
-            self._made[key] = self._make(*key)
+            self._made[key] = self._make(device, dtype, how)
         return self._made[key]
 
     def _make(self, device: str, dtype: str, how: str) -> ConformerEncoder:

@@ -112,19 +112,19 @@ def _span(part: str, around: str, runs: Sequence[_Sums]) -> Span:
     first = runs[0]
     inner = [_span(name, part, runs) for name in first.parts[part]]
     names = {operator for sums in runs for place, operator in sums.own_us if place == part and operator}
-    operators = [_leaf(part, name, name, "operator", runs) for name in names]
-    whole = _leaf(part, "", part.removeprefix(f"{around}."), "part", runs)
-    return replace(whole, children=(*inner, *sorted(operators, key=_order)))
+    operators = [Span(name, "operator", *_calls_and_us((part, name), runs)) for name in names]
+    children = tuple(sorted([*inner, *operators], key=_order))
+    return Span(part.removeprefix(f"{around}."), "part", *_calls_and_us((part, ""), runs), children)
 
 
-def _leaf(part: str, operator: str, name: str, kind: str, runs: Sequence[_Sums]) -> Span:
-    key = (part, operator)
+def _calls_and_us(key: tuple[str, str], runs: Sequence[_Sums]) -> tuple[int, float]:
     own_us = statistics.median(sums.own_us.get(key, 0.0) for sums in runs)
-    return Span(name, kind, max(sums.calls.get(key, 0) for sums in runs), own_us)
+    return max(sums.calls.get(key, 0) for sums in runs), own_us
 
 
-def _order(operator: Span) -> tuple[bool, float, str]:
-    return operator.name == HANDING_ON, -operator.us, operator.name
+def _order(span: Span) -> tuple[()] | tuple[bool, float, str]:
+    """The key that keeps parts as they began and puts operators behind them, the longest first."""
+    return () if span.kind == "part" else (span.name == HANDING_ON, -span.us, span.name)
 
 
 # -- layers added up ---------------------------------------------------------------------------------------
@@ -140,13 +140,9 @@ def _numbered_merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def _added_up(name: str, spans: Sequence[Span]) -> Span:
-    if len(spans) == 1:
-        return replace(spans[0], name=name)
     below: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for child in chain.from_iterable(span.children for span in spans):
         below[child.kind, child.name].append(child)
     children = [_added_up(child_name, group) for (_, child_name), group in below.items()]
-    parts = [child for child in children if child.kind == "part"]
-    operators = sorted((child for child in children if child.kind != "part"), key=_order)
     calls, own_us = sum(span.calls for span in spans), sum(span.own_us for span in spans)
-    return Span(name, spans[0].kind, calls, own_us, (*parts, *operators))
+    return Span(name, spans[0].kind, calls, own_us, tuple(sorted(children, key=_order)))

@@ -6,15 +6,13 @@ again, or the notebook tomorrow, does not lose it; `forget` deletes it.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from course_lib import whole_files
 from course_lib.measure.store import data_dir
 from course_lib.speech import audio
 from course_lib.speech.audio import LONGEST_S
@@ -48,11 +46,9 @@ class Sample:
         """
         samples, rate = audio.from_bytes(content, name)
         seconds = len(samples) / rate
-        if not SHORTEST_S <= seconds <= LONGEST_S:
-            cure = "record again" if seconds < SHORTEST_S else "cut it into pieces"
-            raise audio.UnreadableAudio(
-                f"{name} lasts {seconds:.3g} s, but {SHORTEST_S} to {LONGEST_S} s can be used: {cure}."
-            )
+        if seconds < SHORTEST_S:
+            can_be = f"{SHORTEST_S} to {LONGEST_S} s can be used"
+            raise audio.UnreadableAudio(f"{name} lasts {seconds:.3g} s, but {can_be}: record again.")
         return cls(name, audio.resampled(samples, rate, RATE))
 
 
@@ -63,16 +59,7 @@ def path() -> Path:
 
 def keep(sample: Sample) -> None:
     """Keep a sample in the place of the one before: a new file is moved over it. Raises OSError."""
-    path().parent.mkdir(parents=True, exist_ok=True)
-    handle, made = tempfile.mkstemp(dir=path().parent, suffix=".wav")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(audio.as_wav(sample.samples, RATE))
-        os.replace(made, path())
-    except OSError:
-        with suppress(OSError):
-            os.unlink(made)
-        raise
+    whole_files.write(path(), audio.as_wav(sample.samples, RATE), private=True)
 
 
 def kept() -> Sample | None:

@@ -56,14 +56,10 @@ class Product:
         inputs = self.inputs or self.groups * self.K * self.N
         return 4.0 * self.calls * (self.groups * self.M * (self.K + self.N) + inputs)
 
-    def tiles(self, tile: tuple[int, int] = TILE) -> int:
-        """Return the tiles of one call."""
-        return self.groups * math.ceil(self.M / tile[0]) * math.ceil(self.N / tile[1])
-
-
-def frames_inside(mel_frames: int) -> int:
-    """Return how many frames the subsampling leaves: about a quarter."""
-    return math.ceil(math.ceil(mel_frames / 2) / 2)
+    @property
+    def tiles(self) -> int:
+        """Tiles of one call."""
+        return self.groups * math.ceil(self.M / TILE[0]) * math.ceil(self.N / TILE[1])
 
 
 def products(mel_frames: int, batch: int = 1, layers: int = LAYERS) -> list[Product]:
@@ -73,8 +69,8 @@ def products(mel_frames: int, batch: int = 1, layers: int = LAYERS) -> list[Prod
     """
     whole("mel_frames", mel_frames)
     whole("batch", batch)
-    T = frames_inside(mel_frames)
     half = math.ceil(mel_frames / 2)
+    T = math.ceil(half / 2)  # frames that the subsampling leaves: about a quarter
     rows, bands = batch * T, math.ceil(BANDS / 4)
     slow = batch == 1 and D * T <= SLOW_NUMBERS
     return [
@@ -123,7 +119,7 @@ class Constants:
     def device_s(self, product: Product) -> float:
         """Return the time of all calls on the device."""
         tile_s = 2.0 * math.prod(TILE) * product.K / self.sm_flops_per_s
-        busiest = math.ceil(product.tiles() / self.sms) * tile_s
+        busiest = math.ceil(product.tiles / self.sms) * tile_s
         call_s = self.start_s + max(busiest, product.bytes / product.calls / self.bytes_per_s)
         return product.calls * call_s
 
@@ -137,7 +133,7 @@ def constants(talk: TalkProfile, lengths: Sequence[int], gpu: PublishedGpu) -> C
 
     Raises CannotBe if an SM of this GPU would need longer for a tile of the scores than the talk measured.
     """
-    cpu, device = ({row.name: row for row in rows} for rows in (talk.cpu, talk.gpu))
+    cpu, device = _by_name(talk)
     mm = sum(p.flops for length in lengths for p in products(length) if p.family == "mm")
     mm_s = 1e-6 * _us(cpu["aten::mm"]) / FORWARDS
     scores, bmm = device[SCORE_KERNEL], device["aten::bmm"]
@@ -205,45 +201,44 @@ def predict(talk: TalkProfile, lengths: Sequence[int], gpu: PublishedGpu) -> tup
     depthwise ones. Raises CannotBe as `constants` does.
     """
     known = constants(talk, lengths, gpu)
-    calls = [product for length in lengths for product in products(length)]
-    cpu, device = ({row.name: row for row in rows} for rows in (talk.cpu, talk.gpu))
-    rows = {
-        "addmm": (cpu["aten::addmm"], device["aten::addmm"]),
-        "convolution": (cpu["aten::mkldnn_convolution"], device["aten::cudnn_convolution"]),
-    }
-    addmm, convolution = (
-        _why(
-            name, [call for call in calls if call.family == name], known, FORWARDS / len(lengths), *rows[name]
+    scale = FORWARDS / len(lengths)
+    cpu, device = _by_name(talk)
+
+    def why(name: str, on_cpu: TalkRow, on_gpu: TalkRow) -> Why:
+        calls = [product for length in lengths for product in products(length) if product.family == name]
+        there = [call for call in calls if call.groups == 1]  # depthwise convolutions run elsewhere
+        flops = sum(call.flops for call in there)
+        cpu_s = scale * sum(call.flops for call in calls if not call.slow) / known.cpu_flops_per_s
+        count = round(scale * sum(call.calls for call in there))
+        return Why(
+            name,
+            Times(cpu_s, count * known.call_s, scale * sum(map(known.device_s, there))),
+            Times(1e-6 * _us(on_cpu), 1e-6 * _us(on_gpu), 1e-6 * (on_gpu.device_us or 0.0)),
+            at_peak=cpu_s / (scale * flops / known.peak_flops),
+            calls=count,
         )
-        for name in rows
-    )
-    return addmm, convolution
 
-
-def _why(
-    name: str, calls: Sequence[Product], known: Constants, scale: float, cpu: TalkRow, gpu: TalkRow
-) -> Why:
-    there = [call for call in calls if call.groups == 1]  # depthwise convolutions run elsewhere
-    flops = sum(call.flops for call in there)
-    cpu_s = scale * sum(call.flops for call in calls if not call.slow) / known.cpu_flops_per_s
-    count = round(scale * sum(call.calls for call in there))
-    predicted = Times(cpu_s, count * known.call_s, scale * sum(map(known.device_s, there)))
-    return Why(
-        name,
-        predicted,
-        Times(1e-6 * _us(cpu), 1e-6 * _us(gpu), 1e-6 * (gpu.device_us or 0.0)),
-        at_peak=cpu_s / (scale * flops / known.peak_flops),
-        calls=count,
+    return (
+        why("addmm", cpu["aten::addmm"], device["aten::addmm"]),
+        why("convolution", cpu["aten::mkldnn_convolution"], device["aten::cudnn_convolution"]),
     )
 
 
 def share_of_peak(family: str, mel_frames: int, batch: int, known: Constants) -> float:
     """Return which part of the GPU's peak the model expects of a family of calls, without the host's time."""
     one_of("family", family, ("addmm", "mm", "convolution"))
-    calls = [product for product in products(mel_frames, batch) if product.family == family]
-    calls = [product for product in calls if product.groups == 1]  # depthwise convolutions run elsewhere
+    calls = [
+        product
+        for product in products(mel_frames, batch)
+        if product.family == family and product.groups == 1  # depthwise convolutions run elsewhere
+    ]
     flops = sum(product.flops for product in calls)
     return flops / sum(map(known.device_s, calls)) / known.peak_flops
+
+
+def _by_name(talk: TalkProfile) -> tuple[dict[str, TalkRow], dict[str, TalkRow]]:
+    """Return the CPU's rows and the GPU's."""
+    return {row.name: row for row in talk.cpu}, {row.name: row for row in talk.gpu}
 
 
 def _us(row: TalkRow) -> float:

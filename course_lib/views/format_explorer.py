@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from course_lib import theme
 from course_lib.arguments import one_of
-from course_lib.fp8.formats import E4M3, E5M2, FORMATS, Format, Look
-from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
+from course_lib.fp8.formats import BFLOAT16, E4M3, E5M2, FLOAT32, FORMATS, Format, Look
 from course_lib.theme import (
     DEEP_PINK,
     GREY,

@@ -27,8 +27,8 @@ def operands(M, N, K, groups=None, rows_in_groups=False, seed=0, device="cpu"):
 
 
 def exact_of(a, a_scales, b, b_scales):
-    a = dequantise(a, a_scales, ROW_BLOCKS, torch.float64).cpu()
-    return errors.exact(a, dequantise(b, b_scales, SQUARES, torch.float64).cpu())
+    a = dequantise(a, a_scales, ROW_BLOCKS).cpu()
+    return errors.exact(a, dequantise(b, b_scales, SQUARES).cpu())
 
 
 def assert_right(d, *given):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from course_lib import views
-from course_lib.fp8.formats import E4M3, E5M2, FORMATS
+from course_lib.fp8.formats import BFLOAT16, E4M3, E5M2, FLOAT32, FORMATS
 from course_lib.views.format_explorer import frame
 
 
@@ -46,8 +46,6 @@ class TestPicture:
                 assert formula_value(frame(form.look_at(value))) == value
 
     def test_the_table_has_four_formats_as_they_store_the_number(self):
-        from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
-
         rows, looks = cells(frame(E5M2.look_at(0.3))), (E4M3.look_at(0.3), E5M2.look_at(0.3))
         stored = (*looks, BFLOAT16.store(0.3), FLOAT32.store(0.3))
         assert [row[0] for row in rows] == ["e4m3", "e5m2", "bfloat16", "float32"]

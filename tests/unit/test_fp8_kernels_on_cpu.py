@@ -95,7 +95,7 @@ def planned(kernel, M, N, K, tile):
     whole = torch.full((M + 8, N), UNTOUCHED, dtype=torch.bfloat16)
     plan = plan_for(kernel, Problem.of(a, a_scales, b, b_scales, whole[4:-4]), tile, sms=4)
     whole.operands = (a, a_scales, b, b_scales)  # the plan has only their addresses
-    return plan, whole, product(a, a_scales, b, b_scales, core=None)
+    return plan, whole, product(a, a_scales, b, b_scales, simulated=False)
 
 
 def test_a_kernel_computes_the_product_and_touches_nothing_else():
@@ -176,7 +176,7 @@ def contiguous_groups(tile):
         rows, owner = slice(first, min(first + 128, M)), int(indices[first])
         computed = whole[4:-4][rows]
         if owner in range(groups):
-            wanted = product(a[rows], a_scales[rows], b[owner], b_scales[owner], core=None)
+            wanted = product(a[rows], a_scales[rows], b[owner], b_scales[owner], simulated=False)
             assert torch.equal(computed, wanted), (tile, first)
         else:
             assert (computed == UNTOUCHED).all(), (tile, first)
@@ -199,7 +199,7 @@ def masked_groups(tile):
         assert run(plan_for("v9_grouped", problem, tile, sms=4), seed) == "", tile
         for group, count in enumerate(counts.tolist()):
             computed = min(-(-max(count, 0) // tile.BM) * tile.BM, rows)
-            wanted = product(a[group], a_scales[group], b[group], b_scales[group], core=None)
+            wanted = product(a[group], a_scales[group], b[group], b_scales[group], simulated=False)
             assert torch.equal(d[group, :computed], wanted[:computed]), (tile, group)
             assert (d[group, computed:] == UNTOUCHED).all(), (tile, group)
 

@@ -124,13 +124,13 @@ def pretend(monkeypatch, tmp_path):
         if "a_scales" in by_name:
             scales = (tensor_at(by_name[name]) for name in ("a_scales", "b_scales"))
             a_scales, b_scales = scales
-            d.copy_(product(a, a_scales, b, b_scales, core=None))
+            d.copy_(product(a, a_scales, b, b_scales, simulated=False))
         else:
             d.copy_((a.float() @ b.float().T).bfloat16())
 
     def dense(a, a_scales, b, b_scales, d, tile):
         assert tile in choice.candidates(len(a), len(b), a.shape[1], H200)
-        d.copy_(product(a, a_scales, b, b_scales, core=None))
+        d.copy_(product(a, a_scales, b, b_scales, simulated=False))
 
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
     monkeypatch.setattr(record_hopper, "WATCHED_S", 0.0)

@@ -55,7 +55,7 @@ def test_a_sample_is_kept_replaced_and_forgotten(private_data_folder, monkeypatc
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sample.os, "replace", full)
+        patch.setattr("os.replace", full)
         with pytest.raises(OSError, match="No space"):
             sample.keep(Sample("c", tone()))
     assert sample.kept().seconds == 0.5  # the one before, and no scraps beside it
