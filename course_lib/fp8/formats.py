@@ -111,17 +111,16 @@ class Format:
         x = np.asarray(x)
         if x.dtype.kind not in "fiu":
             raise ValueError(f"x has dtype {x.dtype}, but it must hold real numbers.")
-        with np.errstate(invalid="ignore"):  # NaN of another kind
+        with np.errstate(invalid="ignore", over="ignore"):  # NaN of another kind, numbers far beyond
             x = x.astype(np.float64)
-        _, exponent = np.frexp(x)  # |x| = significand * 2^exponent with the significand in [1/2, 1)
-        # Subnormal numbers share the smallest exponent, and zero is one of them.
-        exponent = np.where(x == 0, self.smallest_exponent, np.maximum(exponent - 1, self.smallest_exponent))
-        with np.errstate(invalid="ignore", over="ignore"):
+            _, exponent = np.frexp(x)  # |x| = significand * 2^exponent with the significand in [1/2, 1)
+            # Subnormal numbers share the smallest exponent, and zero is one of them.
+            exponent = np.maximum(exponent - 1, self.smallest_exponent)
+            exponent = np.where(x == 0, self.smallest_exponent, exponent)
             steps = np.rint(np.ldexp(np.abs(x), self.fraction_bits - exponent))  # ties to even
             # Codes of positive numbers are in order: a step on is a code on, across exponents too.
-            code = (exponent - self.smallest_exponent << self.fraction_bits) + np.nan_to_num(
-                steps, posinf=1e6
-            )
+            steps = np.nan_to_num(steps, posinf=1e6)
+            code = (exponent - self.smallest_exponent << self.fraction_bits) + steps
         code = np.where(code > self.largest_code, self.largest_code if saturate else self.overflow_code, code)
         code = np.where(np.isnan(x), self.nan_code, code)
         return (code.astype(np.uint8) | np.where(np.signbit(x), SIGN, 0)).astype(np.uint8)

@@ -60,6 +60,6 @@ def grouped(
     gpu = launch.gpu(a.device)
     choice = candidates_of_groups(groups, expected_rows, N, K, masked, gpu)[0]
     laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
-    problem = Problem.of_groups(a, laid_out[0], b, laid_out[1], indices, out)
+    problem = Problem.of(a, laid_out[0], b, laid_out[1], out, indices)
     launch.launch(_plan(choice.kernel, problem, choice.tile, gpu.sms), a.device)
     return out

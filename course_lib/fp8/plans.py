@@ -18,7 +18,7 @@ from functools import partial
 from torch import Tensor
 
 from course_lib.fp8 import BLOCK, tensor_maps
-from course_lib.fp8.quantise import is_m_major
+from course_lib.fp8.quantise import in_tma, is_m_major
 from course_lib.fp8.schedule import BAND
 from course_lib.fp8.swizzle import panel_width
 from course_lib.fp8.tensor_maps import TensorMap
@@ -41,8 +41,7 @@ class Problem:
     """A product by its addresses and sizes. With `groups` b has that many matrices, and `indices` says for
     whom.
 
-    `rows` are the rows of a (of each group, where `masked`), `padded_rows` those with which its scales are
-    laid out.
+    `rows` are the rows of a (of each group, where `masked`).
     """
 
     a: int
@@ -53,32 +52,42 @@ class Problem:
     rows: int
     N: int
     K: int
-    padded_rows: int
     groups: int = 0
     indices: int = 0
     masked: bool = False
 
     @classmethod
-    def of(cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, d: Tensor) -> Problem:
-        """Return the problem of one product; a_scales must be laid out by `quantise.m_major`."""
+    def of(
+        cls,
+        a: Tensor,
+        a_scales: Tensor,
+        b: Tensor,
+        b_scales: Tensor,
+        d: Tensor,
+        indices: Tensor | None = None,
+    ) -> Problem:
+        """Return the problem of one product; a_scales must be laid out by `quantise.m_major`.
+
+        With `indices` it is one of groups: contiguous for a (M, K), and they are the rows' groups, or masked
+        for a (groups, rows, K), and they are the groups' numbers of rows.
+        """
         if not is_m_major(a_scales):
             raise ValueError("a_scales is not laid out for TMA: m_major(a_scales).")
-        pointers = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
-        rows, K = a.shape
-        return cls(*pointers, rows=rows, N=len(b), K=K, padded_rows=_up(rows, 4) * 4)
+        addresses = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
+        one = cls(*addresses, rows=a.shape[-2], N=b.shape[-2], K=a.shape[-1])
+        if indices is None:
+            return one
+        return replace(one, groups=len(b), indices=indices.data_ptr(), masked=a.dim() == 3)
 
-    @classmethod
-    def of_groups(
-        cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, indices: Tensor, d: Tensor
-    ) -> Problem:
-        """Return the problem of grouped products: contiguous for a (M, K), masked for a (groups, rows, K).
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Rows, N and K: what nearly every kernel is told."""
+        return self.rows, self.N, self.K
 
-        `indices` are the rows' groups, or the groups' numbers of rows. Layouts as in `of`.
-        """
-        one = cls.of(a.flatten(0, -2), a_scales, b.flatten(0, -2), b_scales, d)
-        rows, groups = a.shape[-2], len(b)
-        sizes = {"rows": rows, "N": b.shape[1], "padded_rows": _up(rows, 4) * 4}
-        return replace(one, **sizes, groups=groups, indices=indices.data_ptr(), masked=a.dim() == 3)
+    @property
+    def padded_rows(self) -> int:
+        """The rows with which a's scales are laid out (see `quantise.m_major`)."""
+        return in_tma(self.rows)
 
 
 @dataclass(frozen=True)
@@ -114,18 +123,18 @@ def plan_for(kernel: str, problem: Problem, tile: Tile | None = None, sms: int =
 
 
 def _naive(p: Problem, tile: Tile | None, sms: int) -> Plan:
-    arguments = (*_pointers(p, "a", "a_scales", "b", "b_scales", "d"), p.rows, p.N, p.K, p.padded_rows)
+    arguments = (*_pointers(p, "a", "a_scales", "b", "b_scales", "d"), *p.sizes, p.padded_rows)
     return Plan("v0_naive", {}, (_up(p.N, 16), _up(p.rows, 16)), 256, 0, 1, arguments)
 
 
 def _mma(p: Problem, tile: Tile | None, sms: int) -> Plan:
-    arguments = (*_pointers(p, "a", "b", "d"), p.rows, p.N, p.K)
+    arguments = (*_pointers(p, "a", "b", "d"), *p.sizes)
     return Plan("v1_mma", {}, (_up(p.N, 64), _up(p.rows, 64)), 128, 0, 1, arguments)
 
 
 def _wgmma(p: Problem, tile: Tile | None, sms: int) -> Plan:
     BN = tile.BN if tile else 128
-    arguments = (_a(p, 64), _b(p, BN), *_pointers(p, "d"), p.rows, p.N, p.K)
+    arguments = (_a(p, 64), _b(p, BN), *_pointers(p, "d"), *p.sizes)
     return Plan("v1_wgmma", {"BN": BN}, (_up(p.N, BN), _up(p.rows, 64)), 128, (64 + BN) * BLOCK, 1, arguments)
 
 
@@ -145,7 +154,7 @@ def _ring(p: Problem, tile: Tile | None, sms: int, kernel: str, roles: bool, sca
     stages = stages_that_fit(stage)
     constants = {"BM": BM, "BN": BN, "STAGES": stages}
     scales = (_s(p, BM), *_pointers(p, "b_scales")) if scaled else ()
-    arguments = (_a(p, BM), _b(p, BN), *scales, *_pointers(p, "d"), p.rows, p.N, p.K)
+    arguments = (_a(p, BM), _b(p, BN), *scales, *_pointers(p, "d"), *p.sizes)
     threads = 2 * BM + 128 * roles
     return Plan(kernel, constants, (_up(p.N, BN), _up(p.rows, BM)), threads, stages * stage, 1, arguments)
 
@@ -164,13 +173,13 @@ def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
     if tile.BM > ROWS_AT_ONCE or tile.straddles:
         raise ValueError("v5_persistent has tiles of 64 or 128 rows and of widths that divide 128.")
     maps = (_a(p, tile.BM // tile.cluster), _b(p, tile.BN), _s(p, tile.BM))
-    arguments = (*maps, *_pointers(p, "b_scales", "d"), p.rows, p.N, p.K)
+    arguments = (*maps, *_pointers(p, "b_scales", "d"), *p.sizes)
     return _staying("v5_persistent", tile, sms, tile.stages * tile.stage_bytes, arguments)
 
 
 def _tuned(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
-    arguments = (*_maps(p, tile), *_pointers(p, "b_scales"), p.rows, p.N, p.K)
+    arguments = (*_maps(p, tile), *_pointers(p, "b_scales"), *p.sizes)
     return _staying("v6_tuned", tile, sms, tile.shared_bytes, arguments)
 
 
@@ -187,7 +196,7 @@ def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
     stages = stages_that_fit(stage, epilogue)
     constants = {"ROWS": rows, "WGMMA_N": tokens, "STAGES": stages, "BAND": BAND}
     maps = (_a(p, tokens), _b(p, rows), _s(p, tokens), _d(p, tokens, 128))
-    arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
+    arguments = (*maps, *_pointers(p, "b_scales"), *p.sizes)
     blocks = min(sms, _up(p.rows, tokens) * _up(p.N, rows))
     return Plan("v8_swap_ab", constants, (blocks, 1), 2 * rows + 128, epilogue + stages * stage, 1, arguments)
 
@@ -199,7 +208,7 @@ def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
             f"contiguous groups begin at multiples of {ROWS_AT_ONCE} rows, and the tile has {tile.BM}."
         )
     maps = _maps(p, tile, p.groups if p.masked else 1)
-    arguments = (*maps, *_pointers(p, "b_scales", "indices"), p.groups, p.rows, p.N, p.K)
+    arguments = (*maps, *_pointers(p, "b_scales", "indices"), p.groups, *p.sizes)
     return _staying("v9_grouped", tile, sms, tile.shared_bytes, arguments, MASKED=int(p.masked))
 
 

@@ -82,7 +82,7 @@ def m_major(scales: Tensor) -> Tensor:
     if is_m_major(scales):
         return scales
     *groups, rows, columns = scales.shape
-    room = scales.new_zeros((*groups, columns, _in_tma(rows)))
+    room = scales.new_zeros((*groups, columns, in_tma(rows)))
     view = room.mT[..., :rows, :]
     view.copy_(scales)
     return view
@@ -94,7 +94,7 @@ def is_m_major(scales: Tensor) -> bool:
     TMA reads whole columns of the rounded height, so these must lie in the tensor's memory.
     """
     *groups, rows, columns = scales.shape
-    room = _in_tma(rows)
+    room = in_tma(rows)
     end = scales.storage_offset() + math.prod((*groups, room, columns))
     if scales.data_ptr() % (4 * TMA_ALIGNMENT) or 4 * end > scales.untyped_storage().nbytes():
         return False
@@ -136,5 +136,6 @@ def _spread(scales: Tensor) -> Tensor:
     return scales[..., :, None, :, None]
 
 
-def _in_tma(rows: int) -> int:
+def in_tma(rows: int) -> int:
+    """Return the rows with which `m_major` lays out so many: a multiple of 4."""
     return -(-rows // TMA_ALIGNMENT) * TMA_ALIGNMENT

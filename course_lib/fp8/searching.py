@@ -10,6 +10,7 @@ before it is timed: a wrong kernel must never be kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -50,11 +51,8 @@ def here(M: int, N: int, K: int, more: tuple[KernelChoice, ...] = ()) -> dict[Ke
     a, a_scales = quantise(operand(M, K, device=device), ROW_BLOCKS)
     b, b_scales = quantise(operand(N, K, device=device, seed=1), SQUARES)
     given = a, m_major(a_scales), b, b_scales
-    flush, d = l2_flush(), torch.empty(M, N, dtype=torch.bfloat16, device=device)
-
-    def sampler(starts: Mapping[str, Callable[[], None]]) -> Mapping[str, Taken]:
-        return samples(starts, budget_s=BUDGET_S, flush=flush)
-
+    d = torch.empty(M, N, dtype=torch.bfloat16, device=device)
+    sampler = partial(samples, budget_s=BUDGET_S, flush=l2_flush())
     exact = exact_of(*given)
     with launch.ends_within(LONGEST_S):
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from course_lib.measure.recording_files import Count, NotNegative, Text
-from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, work
+from course_lib.speech.operator_work import CONVOLUTIONS, CallWork, work
 from course_lib.speech.profiling import labelled, part_of, steady
 
 if TYPE_CHECKING:
@@ -116,34 +116,36 @@ def calls_in_parts(
 _HERE = "encoder"
 # Calls of one forward, batch of 1. Convolutions are counted by what they all go through, aten::convolution.
 _ONCE = {
-    ("pre_encode", "aten::convolution"): 2,
-    ("pre_encode", "aten::addmm"): 1,
-    ("pre_encode", "aten::add"): 2 * 2,  # two convolutions: length + padding − kernel, and + 1
-    # lengths to float, int32, int64: 3; three constants in each of two formulas: 6;
-    # the first convolution's input in rows, the flattening, the bias of the linear layer: 3
-    ("pre_encode", "aten::copy_"): 3 + 6 + 3,
-    (_HERE, "aten::copy_"): 1 + 1,  # the constant sqrt(d_model), the mask for all queries
+    "pre_encode": {
+        "convolution": 2,
+        "addmm": 1,
+        "add": 2 * 2,  # two convolutions: length + padding − kernel, and + 1
+        # lengths to float, int32, int64: 3; three constants in each of two formulas: 6;
+        # the first convolution's input in rows, the flattening, the bias of the linear layer: 3
+        "copy_": 3 + 6 + 3,
+    },
+    _HERE: {"copy_": 1 + 1},  # the constant sqrt(d_model), the mask for all queries
 }
+_FEED_FORWARD = {"addmm": 2, "silu": 1, "copy_": 2}  # copied: the bias of each addmm
 _EACH_LAYER = {
-    ("layers.*", "aten::add"): 4,  # the residual connections
-    ("layers.*", "aten::copy_"): 2,  # the constant ½, twice
-    ("layers.*.feed_forward1", "aten::addmm"): 2,
-    ("layers.*.feed_forward1", "aten::silu"): 1,
-    ("layers.*.feed_forward1", "aten::copy_"): 2,  # the bias of each addmm
-    ("layers.*.feed_forward2", "aten::addmm"): 2,
-    ("layers.*.feed_forward2", "aten::silu"): 1,
-    ("layers.*.feed_forward2", "aten::copy_"): 2,
-    ("layers.*.self_attn", "aten::addmm"): 4,  # query, key, value, out
-    ("layers.*.self_attn", "aten::mm"): 1,  # positions: no bias
-    ("layers.*.self_attn", "aten::bmm"): 3,  # scores by content, scores by distance, weights · values
-    ("layers.*.self_attn", "aten::add"): 3,  # u, v, and the two scores
-    # the biases: 4; rel_shift's column: 1; the constant sqrt(d_k): 1; two masks: 2; heads side by side: 1
-    ("layers.*.self_attn", "aten::copy_"): 4 + 1 + 1 + 2 + 1,
-    ("layers.*.conv", "aten::convolution"): 3,  # pointwise, depthwise, pointwise
-    ("layers.*.conv", "aten::silu"): 1,
-    ("layers.*.conv", "aten::copy_"): 3,  # time last for the first convolution, the mask, the padding
+    "layers.*": {"add": 4, "copy_": 2},  # the residual connections; the constant ½, twice
+    "layers.*.feed_forward1": _FEED_FORWARD,
+    "layers.*.feed_forward2": _FEED_FORWARD,
+    "layers.*.self_attn": {
+        "addmm": 4,  # query, key, value, out
+        "mm": 1,  # positions: no bias
+        "bmm": 3,  # scores by content, scores by distance, weights · values
+        "add": 3,  # u, v, and the two scores
+        # the biases: 4; rel_shift's column: 1; the constant sqrt(d_k): 1; two masks: 2; heads side by side: 1
+        "copy_": 4 + 1 + 1 + 2 + 1,
+    },
+    "layers.*.conv": {
+        "convolution": 3,  # pointwise, depthwise, pointwise
+        "silu": 1,
+        "copy_": 3,  # time last for the first convolution, the mask, the padding
+    },
     **{
-        (f"layers.*.norm_{place}", "aten::native_layer_norm"): 1
+        f"layers.*.norm_{place}": {"native_layer_norm": 1}
         for place in ("feed_forward1", "self_att", "conv", "feed_forward2", "out")
     },
 }
@@ -155,8 +157,10 @@ def calls_by_part(n_layers: int = 18, forwards: int = 1) -> Counter[tuple[str, s
     For a batch of one row on the CPU, in the old mode. addmm: n_layers · (2 + 2 + 4) + 1, 145 for 18 layers.
     A convolution that torch does not give to mkldnn (`_slow_conv2d_forward`) makes one copy_ more.
     """
-    calls = Counter({key: forwards * times for key, times in _ONCE.items()})
-    calls.update({key: forwards * n_layers * times for key, times in _EACH_LAYER.items()})
+    calls: Counter[tuple[str, str]] = Counter()
+    for times, parts in ((forwards, _ONCE), (forwards * n_layers, _EACH_LAYER)):
+        for part, operators in parts.items():
+            calls.update({(part, f"aten::{name}"): times * each for name, each in operators.items()})
     return calls
 
 
@@ -215,7 +219,7 @@ def _work_of(event: Any) -> CallWork:
             event = event.cpu_parent
     if event is None or not event.input_shapes:
         return CallWork()
-    return work(name, Arguments(event.input_shapes, event.input_dtypes, event.concrete_inputs))
+    return work(name, event.input_shapes, event.input_dtypes, event.concrete_inputs)
 
 
 def _parts(encoder: ConformerEncoder) -> Iterator[tuple[str, Any]]:

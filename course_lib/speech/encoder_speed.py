@@ -125,18 +125,18 @@ def measure(
         if not ready:
             return []
         share = SHARE_BUSY if any(setting.device == "cuda" for setting in ready) else 0
-        seconds = _wall(ready, budget_s * (1 - share))
+        rows = _wall(ready, budget_s * (1 - share))
         busy = _busy(ready, budget_s * share)
     return [
         SpeedPoint(
             setting=setting,
-            seconds=seconds[setting].seconds,
-            spread_s=seconds[setting].spread_s,
-            samples=seconds[setting].rounds,
+            seconds=row.seconds,
+            spread_s=row.spread_s,
+            samples=row.rounds,
             error=error,
             busy_s=busy.get(setting),
         )
-        for setting, (_, error) in ready.items()
+        for (setting, (_, error)), row in zip(ready.items(), rows, strict=True)
     ]
 
 
@@ -219,12 +219,12 @@ def _features(batch: int, frames: int, bands: int) -> Tensor:
     return torch.cat([mel_features(frames, seed=row, bands=bands) for row in range(batch)])
 
 
-def _wall(ready: Ready, budget_s: float) -> dict[Setting, timing.TimedRow]:
+def _wall(ready: Ready, budget_s: float) -> list[timing.TimedRow]:
     """Return the row of each setting: wall time, because `compare` takes it for two threads and more."""
     functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
     threads = max(max(2 * (setting.device == "cuda"), setting.threads) for setting in ready)
     rows = timing.compare(functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False)
-    return {setting: rows.row(str(setting)) for setting in ready}
+    return [rows.row(name) for name in functions]
 
 
 def _until_done(setting: Setting, forward: Callable[[], Tensor]) -> Callable[[], None]:

@@ -50,10 +50,6 @@ class LogMel(nn.Module):
         """The shortest utterance it takes: a mirror needs n_fft//2 more to show, a deviation two frames."""
         return 2 * self.hop if self.zero_padded else max(self.n_fft // 2 + 1, self.hop)
 
-    def frames(self, samples: Tensor) -> Tensor:
-        """Return how many frames so many samples give (int64, any shape)."""
-        return samples // self.hop + (0 if self.zero_padded else 1)
-
     def forward(self, samples: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return features (B, features, T) and their lengths (B,) in frames; beyond these they are 0.
 
@@ -71,7 +67,7 @@ class LogMel(nn.Module):
         shape or too short an utterance.
         """
         lengths = self._checked(samples, lengths)
-        frames = self.frames(lengths)
+        frames = lengths // self.hop + (0 if self.zero_padded else 1)
         signal = self._emphasised(samples.to(self.featurizer.fb.dtype), lengths)  # (B, n)
         with torch.autocast(
             samples.device.type, enabled=False

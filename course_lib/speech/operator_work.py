@@ -74,25 +74,17 @@ class CallWork(NamedTuple):
     bytes: float = 0.0
 
 
-class Arguments(NamedTuple):
-    """What the profiler records of a call's arguments; an argument that is no tensor has an empty shape.
+def work(name: str, shapes: Sequence[Shape], types: Sequence[str], values: Sequence[object] = ()) -> CallWork:
+    """Return the work of one call; for a convolution give the arguments of its `aten::convolution`.
 
-    `types` are C++ names ("float"), `values` the numbers and lists among the arguments, None for tensors.
+    They are what the profiler records: the shape of each, empty for one that is no tensor, C++ names of their
+    types ("float"), and the numbers and lists among them, None for tensors.
     """
-
-    shapes: Sequence[Shape]
-    types: Sequence[str]
-    values: Sequence[object] = ()
-
-
-def work(name: str, call: Arguments) -> CallWork:
-    """Return the work of one call; for a convolution give the arguments of its `aten::convolution`."""
-    shapes = call.shapes
     if name in PRODUCTS:  # (…, M, K) @ (…, K, N)
         left, right = shapes[PRODUCTS[name]], shapes[PRODUCTS[name] + 1]
         results, each = math.prod(left[:-1]) * right[-1], 2 * left[-1]
     elif name in CONVOLUTIONS:  # x (B, C, places…), weight (C', C / groups, taps…)
-        results, each = _results_of_convolution(call), 2 * math.prod(shapes[1][1:])
+        results, each = _results_of_convolution(*shapes[:2], *values[3:6]), 2 * math.prod(shapes[1][1:])
     elif name in PER_ELEMENT:
         operands = (
             shapes[:1] if name.endswith("_norm") else shapes[:2]
@@ -104,14 +96,12 @@ def work(name: str, call: Arguments) -> CallWork:
         results, each = 0, 0
     else:
         return CallWork()
-    sizes = [ELEMENT_BYTES.get(type, 0) for type in call.types]
+    sizes = [ELEMENT_BYTES.get(type, 0) for type in types]
     moved = sum(math.prod(shape) * size for shape, size in zip(shapes, sizes, strict=True) if shape)
     return CallWork(float(each * results), float(moved + results * sizes[0]))
 
 
-def _results_of_convolution(call: Arguments) -> int:
-    x, weight = call.shapes[:2]
-    stride, padding, dilation = call.values[3:6]
+def _results_of_convolution(x: Shape, weight: Shape, stride: Shape, padding: Shape, dilation: Shape) -> int:
     places = [
         (size + 2 * pad - step * (taps - 1) - 1) // stride_ + 1
         for size, taps, stride_, pad, step in zip(x[2:], weight[2:], stride, padding, dilation, strict=True)

@@ -68,7 +68,7 @@ def one_wgmma(a, b, c):
     """Return c + a b^T, float32 (64, N), as one instruction computes it on the GPU."""
     d = c.clone()
     addresses = (a.data_ptr(), 0, b.data_ptr(), 0, d.data_ptr())
-    problem = Problem(*addresses, rows=64, N=len(b), K=32, padded_rows=64)
+    problem = Problem(*addresses, rows=64, N=len(b), K=32)
     launch.launch(plan_for("probe", problem), a.device)
     done()
     return d
@@ -201,7 +201,7 @@ def test_groups_for_few_blocks_that_stay(grouped):
     indices = indices if masked else indices.repeat_interleave(128)
     d = torch.zeros((*shape, 520), dtype=torch.bfloat16, device="cuda")
     laid_out = m_major(a_scales)
-    problem = Problem.of_groups(a, laid_out, b, b_scales, indices, d)
+    problem = Problem.of(a, laid_out, b, b_scales, d, indices)
     launch.launch(plan_for("v9_grouped", problem, tile, 4), a.device)
     done()
     for place, count in enumerate(counts):

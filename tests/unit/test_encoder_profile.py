@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from course_lib.speech import profiling
-from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, work
+from course_lib.speech.operator_work import CONVOLUTIONS, CallWork, work
 from course_lib.speech.profiling import talk_profile
 
 ONE_OF_EACH = (100, 256, 257)  # frames: all pointwise convolutions slow, only the first conv2d, none
@@ -74,7 +74,7 @@ def test_the_talks_tables():
 def call(*arguments, values=()):
     """Return the arguments of a call, each (shape, type)."""
     shapes, types = zip(*arguments, strict=True)
-    return Arguments(shapes, types, values)
+    return shapes, types, values
 
 
 NUMBER, VECTOR = ((), "Scalar"), ((4,), "float")
@@ -97,7 +97,7 @@ BY_HAND = {  # operator: arguments, operations, bytes
 
 def test_work_by_hand():
     for name, (arguments, flops, moved) in BY_HAND.items():
-        assert work(name, arguments) == CallWork(flops, moved), name
+        assert work(name, *arguments) == CallWork(flops, moved), name
 
 
 # -- the talk's experiment -----------------------------------------------------------------------------------

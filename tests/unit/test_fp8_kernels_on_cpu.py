@@ -170,7 +170,7 @@ def contiguous_groups(tile):
     indices = torch.tensor([2, -1, 0, 7, 1], dtype=torch.int32).repeat_interleave(128)[:M].contiguous()
     whole = torch.full((M + 8, N), UNTOUCHED, dtype=torch.bfloat16)
     addresses = (x.data_ptr() for x in (a, a_scales, b, b_scales, whole[4:]))
-    problem = Problem(*addresses, M, N, K, padded_rows=M, groups=groups, indices=indices.data_ptr())
+    problem = Problem(*addresses, M, N, K, groups=groups, indices=indices.data_ptr())
     assert run(plan_for("v9_grouped", problem, tile, sms=4)) == "", tile
     for first in range(0, M, 128):
         rows, owner = slice(first, min(first + 128, M)), int(indices[first])
@@ -193,7 +193,7 @@ def masked_groups(tile):
     d = torch.full((groups, rows, N), UNTOUCHED, dtype=torch.bfloat16)
     addresses = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
     where = {"groups": groups, "indices": counts.data_ptr(), "masked": True}
-    problem = Problem(*addresses, rows, N, K, padded_rows=72, **where)
+    problem = Problem(*addresses, rows, N, K, **where)
     for seed in range(2):
         d.fill_(UNTOUCHED)
         assert run(plan_for("v9_grouped", problem, tile, sms=4), seed) == "", tile

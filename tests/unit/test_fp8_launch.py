@@ -63,7 +63,7 @@ def expect(library, plan):
 def test_a_launch_hands_over_what_the_plan_says(library, own):
     plans = [plan_for(name, ONE) for name in jit.names() if name != "v9_grouped"]
     plans += [plan_for("v9_grouped", MASKED), plan_for("v9_grouped", CONTIGUOUS)]
-    large = replace(ONE, rows=70_000, N=2**20, K=2**17, padded_rows=70_000)  # sizes keep all their bits
+    large = replace(ONE, rows=70_000, N=2**20, K=2**17)  # sizes keep all their bits
     plans += [plan_for("v6_tuned", ONE, Tile(64, 32)), plan_for("v6_tuned", large)]
     assert {plan.cluster for plan in plans} == {1, 2}
     for plan in plans:

@@ -30,9 +30,9 @@ def problems():
     addresses = [n << 36 for n in range(1, 6)]
     groups = {"groups": 3, "indices": 6 << 36}
     return (
-        Problem(*addresses, rows=100, N=264, K=208, padded_rows=100),
-        Problem(*addresses, rows=70, N=264, K=208, padded_rows=72, masked=True, **groups),
-        Problem(*addresses, rows=384, N=264, K=208, padded_rows=384, **groups),
+        Problem(*addresses, rows=100, N=264, K=208),
+        Problem(*addresses, rows=70, N=264, K=208, masked=True, **groups),
+        Problem(*addresses, rows=384, N=264, K=208, **groups),
     )
 
 

@@ -125,7 +125,7 @@ def test_the_stages_are_those_that_the_kernels_are_started_with():
     from course_lib.fp8.plans import Problem, plan_for
     from course_lib.fp8.tiles import Tile
 
-    problem = Problem(*[2**20] * 5, rows=256, N=256, K=1024, padded_rows=256)
+    problem = Problem(*[2**20] * 5, rows=256, N=256, K=1024)
     for kernel in ROLES_OF:
         for tile in (Tile(64, 64), Tile(128, 128), Tile(128, 64)) if kernel != "v1_wgmma" else ():
             assert pipeline_of(kernel, tile).stages == plan_for(kernel, problem, tile).constants["STAGES"]
