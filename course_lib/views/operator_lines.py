@@ -1,7 +1,6 @@
 """A profile by families of operators, for one forward: what makes profiles of different lengths comparable.
 
-Rows may be `EncoderOp`, the talk's `TalkRow` or mappings of a recording: name, calls, a self time on the host
-(self_cpu_us or self_us) and on the device (self_device_us or device_us).
+Rows are `EncoderOp` or the talk's `TalkRow`, which call the self times on host and device differently.
 """
 
 from __future__ import annotations
@@ -75,13 +74,12 @@ def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, 
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
-        name, calls = field(row, "name"), field(row, "calls")
-        if name is None or calls is None or _host(row) is _device(row) is None:
+        if not hasattr(row, "calls"):
             raise ValueError(
                 f"A row of the profile is {row!r}, but every row needs a name, calls and a self time."
             )
-        if field(row, "kind") != "kernel" and _host(row) is not None:
-            groups.setdefault(_group(name), []).append(row)
+        if getattr(row, "kind", "") != "kernel" and _host(row) is not None:
+            groups.setdefault(_group(row.name), []).append(row)
     if not groups:
         raise ValueError("The profile has no operators: run the encoder under profile_encoder first.")
     time_of = _device if on_device else _host
@@ -119,17 +117,16 @@ def is_other_work(cpu: FamilyLine, gpu: FamilyLine) -> bool:
 def _line(
     rows: Sequence[Any], forwards: int, time_of: Callable[[Any], float | None], whole: float
 ) -> FamilyLine:
-    stated = [field(row, "percent") for row in rows]
-    if all(percent is not None for percent in stated):  # the talk's, whose rows are not the whole profile
-        share = sum(stated) / 100
+    if hasattr(rows[0], "percent"):  # the talk's, whose rows are not the whole profile
+        share = sum(row.percent for row in rows) / 100
     else:
         share = sum(time_of(row) or 0.0 for row in rows) / whole if whole else None
     return FamilyLine(
-        sum(field(row, "calls") for row in rows) / forwards,
+        sum(row.calls for row in rows) / forwards,
         _sum([_host(row) for row in rows], forwards),
         _sum([_device(row) for row in rows], forwards),
         share,
-        tuple(sorted(short(field(row, "name")) for row in rows)),
+        tuple(sorted(short(row.name) for row in rows)),
     )
 
 
@@ -145,20 +142,11 @@ def _group(name: str) -> str:
 
 
 def _host(row: Any) -> float | None:
-    return _first(row, "self_cpu_us", "self_us")
+    return row.self_us if hasattr(row, "self_us") else row.self_cpu_us
 
 
 def _device(row: Any) -> float | None:
-    return _first(row, "self_device_us", "device_us")
-
-
-def _first(row: Any, *names: str) -> float | None:
-    return next((value for name in names if (value := field(row, name)) is not None), None)
-
-
-def field(row: Any, name: str) -> Any:
-    """Return what a row says of `name`, None if it does not."""
-    return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+    return row.device_us if hasattr(row, "device_us") else row.self_device_us
 
 
 def time_in_words(us: float) -> str:

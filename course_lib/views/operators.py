@@ -3,65 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import whole
 from course_lib.theme import PINK, QUIET, VIOLET
-from course_lib.views.operator_lines import bar, field, time_in_words
+from course_lib.views.operator_lines import bar, time_in_words
 from course_lib.views.paper import Html, card, escape, note, table
+
+if TYPE_CHECKING:
+    from course_lib.speech.profiling import OpRow, TalkRow
 
 BAR = 110  # pixels of the longest bar
 HERE, TALK = "this machine", "the talk"
 
 
-@dataclass(frozen=True)
-class Operator:
-    """One operator of a profile; `share` is its part of all self time, from 0 to 1."""
-
-    name: str
-    calls: int | None
-    self_us: float
-    share: float
-    per_call_us: float | None
-    gflops: float | None
-
-
-def profile(rows: Sequence[Any], beside: Sequence[Any], top: int = 10) -> Html:
+def profile(rows: Sequence[OpRow], beside: Sequence[TalkRow], top: int = 10) -> Html:
     """Return the `top` operators by self time as a table with bars, with the talk's shares next to them.
 
-    Rows (beside: the talk's) are objects or mappings with name, calls, self_us and, if known, total_us, flops
-    and percent (of all self time; without it the rows must be the whole profile).
+    rows: the whole profile, as `speech.profiling.profile` returns it; beside: the talk's. Raises ValueError
+    for rows that are no profile.
     """
     whole("top", top)
-    mine = operators(rows)
-    other = {operator.name: operator for operator in operators(beside)}
-    theirs = list(other.values())[:top]
-    wanted = {o.name for o in theirs}
-    shown = [o for rank, o in enumerate(mine) if rank < top or o.name in wanted]
-    missing = [o for o in theirs if o.name not in {m.name for m in mine}]
-    longest = max(o.share for o in (*shown, *theirs))
-    cells = [_cells(o, other.get(o.name), longest) for o in shown]
-    cells += [[escape(o.name), *5 * ["–"], bar(o.share, longest, VIOLET, BAR)] for o in missing]
-    rest = [o for o in mine if o not in shown]
+    mine, talk = _ranked(rows), _ranked(beside)
+    total = sum(row.self_us for row in mine)
+    here = {row.name: row.self_us / total for row in mine}
+    there = {row.name: row.percent / 100 for row in talk}
+    theirs = list(there)[:top]
+    shown = [row for rank, row in enumerate(mine) if rank < top or row.name in theirs]
+    rest = [row for row in mine if row not in shown]
+    longest = max([here[row.name] for row in shown] + [there[name] for name in theirs])
+    cells = [_cells(row, here[row.name], there.get(row.name), longest) for row in shown]
+    for name in theirs:
+        if name not in here:
+            cells.append([escape(name), *5 * ["–"], bar(there[name], longest, VIOLET, BAR)])
     if rest:
         cells.append(
             [
                 f'<span style="color:{QUIET}">{len(rest)} more</span>',
-                f"{sum(o.calls or 0 for o in rest):,}",
-                time_in_words(sum(o.self_us for o in rest)),
-                *("–", "–", f"{sum(o.share for o in rest):.1%}", ""),
+                f"{sum(row.calls for row in rest):,}",
+                time_in_words(sum(row.self_us for row in rest)),
+                *("–", "–", f"{sum(here[row.name] for row in rest):.1%}", ""),
             ]
         )
     head = ["operator", "calls", "self time", "a call", "GFLOP/s"]
     head += [f"share of self time, {HERE}", f"share, {TALK}"]
-    first, there = mine[0], max(other.values(), key=lambda operator: operator.share)
-    same = "" if there.name == first.name else f"{there.name} "
-    title = f"{first.name} takes {first.share:.0%} of the time on {HERE}, {same}{there.share:.0%} in {TALK}"
+    first, first_there = mine[0].name, max(there, key=there.get)
+    same = "" if first_there == first else f"{first_there} "
+    title = f"{first} takes {here[first]:.0%} of the time on {HERE}, {same}{there[first_there]:.0%} in {TALK}"
     parts = []
-    for one in shown:
-        theirs = f" ({TALK}: {other[one.name].share:.1%})" if one.name in other else ""
-        parts.append(f"{one.name} {one.share:.1%}{theirs}")
+    for row in shown:
+        said = f" ({TALK}: {there[row.name]:.1%})" if row.name in there else ""
+        parts.append(f"{row.name} {here[row.name]:.1%}{said}")
     text = f"{title}. Share of self time on {HERE}: {', '.join(parts)}."
     explained = note(
         "Self time is the time in the operator itself, without the operators it calls; “a call” is with them."
@@ -71,34 +63,23 @@ def profile(rows: Sequence[Any], beside: Sequence[Any], top: int = 10) -> Html:
     return Html(card(table(head, cells, left=(0, 5, 6)) + explained, text, title=title), text)
 
 
-def operators(rows: Sequence[Any]) -> list[Operator]:
-    """Return the rows as Operators, most self time first; raises ValueError for rows that are no profile."""
-    rows = list(rows)
+def _ranked(rows: Sequence[Any]) -> list[Any]:
+    """Return the rows, most self time first."""
     if not rows:
         raise ValueError("The profile has no rows: run the network under the profiler first.")
-    total = sum(field(row, "self_us") or 0.0 for row in rows)
-    return sorted((_operator(row, total) for row in rows), key=lambda operator: -operator.self_us)
+    for row in rows:
+        if not hasattr(row, "self_us"):
+            raise ValueError(f"A row of the profile is {row!r}, but every row needs a name and self_us.")
+    return sorted(rows, key=lambda row: -row.self_us)
 
 
-def _operator(row: Any, total: float) -> Operator:
-    name, self_us = field(row, "name"), field(row, "self_us")
-    if name is None or self_us is None:
-        raise ValueError(f"A row of the profile is {row!r}, but every row needs a name and self_us.")
-    calls, total_us = field(row, "calls"), field(row, "total_us")
-    flops, percent = field(row, "flops"), field(row, "percent")
-    share = percent / 100 if percent is not None else self_us / total if total else 0.0
-    per_call = (total_us if total_us is not None else self_us) / calls if calls else None
-    gflops = flops / self_us / 1e3 if flops and self_us else None
-    return Operator(name, calls, self_us, share, per_call, gflops)
-
-
-def _cells(operator: Operator, there: Operator | None, longest: float) -> list[str]:
+def _cells(row: OpRow, here: float, there: float | None, longest: float) -> list[str]:
     return [
-        escape(operator.name),
-        f"{operator.calls:,}" if operator.calls is not None else "–",
-        time_in_words(operator.self_us),
-        time_in_words(operator.per_call_us) if operator.per_call_us is not None else "–",
-        f"{operator.gflops:.3g}" if operator.gflops else "–",
-        bar(operator.share, longest, PINK, BAR),
-        bar(there.share, longest, VIOLET, BAR) if there else "–",
+        escape(row.name),
+        f"{row.calls:,}",
+        time_in_words(row.self_us),
+        time_in_words(row.total_us / row.calls),
+        f"{row.flops / row.self_us / 1e3:.3g}" if row.flops else "–",
+        bar(here, longest, PINK, BAR),
+        "–" if there is None else bar(there, longest, VIOLET, BAR),
     ]

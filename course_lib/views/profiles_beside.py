@@ -56,9 +56,9 @@ def three_profiles(
 ) -> Html:
     """Return a table of the `top` families of operators: calls, time, share on the CPU, a GPU, in the talk.
 
-    cpu, gpu: rows of `profile_encoder` over `forwards` and `gpu_forwards` forwards (None: as many), objects
-    or mappings; everything is shown for one forward, so profiles of different lengths compare. All ways to
-    convolve count as one family. Raises ValueError for numbers of forwards below 1 and for rows that are no
+    cpu, gpu: rows of `profile_encoder` over `forwards` and `gpu_forwards` forwards (None: as many);
+    everything is shown for one forward, so profiles of different lengths compare. All ways to convolve count
+    as one family. Raises ValueError for numbers of forwards below 1 and for rows that are no
     profile.
     """
     gpu_forwards = forwards if gpu_forwards is None else gpu_forwards

@@ -3,6 +3,7 @@
 import random
 import re
 import sys
+from types import SimpleNamespace
 
 from view_samples import PROFILE
 
@@ -107,10 +108,11 @@ class TestProfile:
 
     def test_two_profiles_are_aligned_by_name(self):
         there = [
-            {"name": "aten::mm", "self_us": 3.0, "percent": 30.0},
-            {"name": "aten::bmm", "self_us": 2.0, "percent": 20.0},
+            SimpleNamespace(name="aten::mm", self_us=3.0, percent=30.0),
+            SimpleNamespace(name="aten::bmm", self_us=2.0, percent=20.0),
         ]
-        mine = [*PROFILE, {"name": "aten::silu", "self_us": 1000.0}]
+        silu = SimpleNamespace(name="aten::silu", calls=1, self_us=1000.0, total_us=1000.0, flops=0.0)
+        mine = [*PROFILE, silu]
         shown = views.profile(mine, beside=there, top=2)
         words = [re.sub(r"<[^>]+>", " ", row).split() for row in re.findall(r"<tr.*?</tr>", shown.body)]
         assert [row[0] for row in words[1:]] == ["aten::silu", "aten::addmm", "aten::bmm", "aten::mm"]

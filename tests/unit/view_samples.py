@@ -5,10 +5,11 @@ Everything is imported when it is asked for, so that collecting the tests loads 
 
 from functools import cache
 from importlib import import_module
+from types import SimpleNamespace
 
 PROFILE = [
-    {"name": "aten::addmm", "calls": 10, "self_us": 750.0, "total_us": 800.0, "flops": 3e6},
-    {"name": "aten::bmm", "calls": 4, "self_us": 250.0, "total_us": 250.0},
+    SimpleNamespace(name="aten::addmm", calls=10, self_us=750.0, total_us=800.0, flops=3e6),
+    SimpleNamespace(name="aten::bmm", calls=4, self_us=250.0, total_us=250.0, flops=0.0),
 ]
 RACE = "def work():\n    s[0] += 1"
 STUCK = """
@@ -326,7 +327,9 @@ CALLS = {
     "rank_waits": lambda v: v.rank_waits({"alone": _rehearsed()}),
     "pipeline": lambda v: v.pipeline(),
     "predict": lambda v: v.predict("How many?", unit="x"),
-    "profile": lambda v: v.profile(PROFILE, beside=[{"name": "aten::mm", "self_us": 1.0, "percent": 3.0}]),
+    "profile": lambda v: v.profile(
+        PROFILE, beside=[SimpleNamespace(name="aten::mm", self_us=1.0, percent=3.0)]
+    ),
     "progress": lambda v: v.progress("01"),
     "promotion_figure": lambda v: v.promotion_figure(_errors()),
     "rank_bytes": lambda v: v.rank_bytes({"row": {4: 0.75, 16: 0.94}}, {"row": {4: 0.75}}, {4: 0.4, 16: 0.3}),
