@@ -87,19 +87,13 @@ def rows(step: SumStep, core: TensorCore) -> list[BitRow]:
         lost = term.value - term.kept
         found.append(BitRow(label, term.value, term.exponent, step.unit, lost=lost))
     leading = math.frexp(float(step.total))[1] - 1
-    found.append(
-        BitRow(
-            "sum of what is kept", step.total, unit=max(leading - core.result_bits, step.unit), is_sum=True
-        )
-    )
-    found.append(BitRow("result", Fraction(step.result), is_sum=True))
-    found.append(BitRow("exact sum", step.exact, is_sum=True))
-    return found
-
-
-def digits(value: Fraction, top: int, low: int) -> str:
-    """Return the bits of |value| for the places 2^top to 2^low, from the left; those below are left out."""
-    return f"{int(abs(value) / Fraction(2) ** low):0{top - low + 1}b}"
+    unit = max(leading - core.result_bits, step.unit)
+    return [
+        *found,
+        BitRow("sum of what is kept", step.total, unit=unit, is_sum=True),
+        BitRow("result", Fraction(step.result), is_sum=True),
+        BitRow("exact sum", step.exact, is_sum=True),
+    ]
 
 
 @dataclass(frozen=True)
@@ -160,13 +154,14 @@ def _row(on: Sheet, row: BitRow, y: float, grid: Grid, is_largest: bool) -> None
         on.write(grid.left - 30, base, str(row.exponent), size=12.5, anchor="end", **look)
     if row.value < 0:
         on.write(grid.left - 10, base, "−", size=14, anchor="middle", bold=True)
-    text = digits(row.value, grid.top, grid.low)
+    places = abs(row.value) / Fraction(2) ** grid.low
+    text = f"{int(places):0{grid.top - grid.low + 1}b}"  # what is below the last place is left out
     first, last = text.find("1"), text.rfind("1")
     for place, bit in enumerate(text):
         exponent = grid.top - place
         is_inside = first <= place <= last if row.value else exponent == 0
         _bit(on, bit if is_inside else "·", grid.at(exponent), y, row, exponent)
-    if (row.value / Fraction(2) ** grid.low).denominator > 1:
+    if places.denominator > 1:
         on.write(grid.right + 2, base, "…", fill=DEEP_PINK)
     on.write(grid.right + VALUE, base, _short(row.value), size=12.5, anchor="end", bold=row.is_sum)
 

@@ -10,7 +10,7 @@ from course_lib.arguments import number
 from course_lib.measure.table import digits
 from course_lib.theme import INK, PAPER, Picture
 from course_lib.views.cost_explorer import KEYS
-from course_lib.views.figures import hollow, panel, series
+from course_lib.views.figures import beside, hollow, panel, series
 from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import Html, card, escape, note, plural, table
 
@@ -52,10 +52,11 @@ class Cheapest(Explorer):
         self.prices = [
             field(one.price, description=f"{one.name}: price of an hour", **look) for one in offers
         ]
-        for control in (self.deadline, *self.prices):
+        fields = [self.deadline, *self.prices]
+        for control in fields:
             control.observe(lambda _: self._show(), names="value")
         self._show()
-        self.widget = widgets().VBox([self.deadline, *self.prices, self.status, self.picture])
+        self.widget = widgets().VBox([*fields, self.status, self.picture])
 
     def _show(self) -> None:
         pairs = zip(self.offers, self.prices, strict=True)
@@ -113,14 +114,9 @@ def figure(found: Sequence[ClusterPlan], deadline_s: float) -> Picture:
             line = [best[ranks] for ranks in sorted(best)]
             axes.plot([one.seconds for one in line], [one.cost for one in line], **series(place), label=offer)
             for one in line:
-                look = {
-                    "xytext": (0, -20 if place % 2 else 12),
-                    "textcoords": "offset points",
-                    "fontsize": 9,
-                    "ha": "center",
-                    "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6},  # over the deadline's line
-                }
-                axes.annotate(one.ranks, (one.seconds, one.cost), **look)
+                ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6}  # over the deadline's line
+                look = {"fontsize": 9, "ha": "center", "bbox": ground}
+                beside(axes, one.ranks, (one.seconds, one.cost), (0, -20 if place % 2 else 12), **look)
             each = (
                 f"{plural(one.ranks, 'rank')} {digits(one.seconds)} s for {digits(one.cost)}" for one in line
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from course_lib import theme
 from course_lib.arguments import number
@@ -46,8 +45,6 @@ def costs(
         raise ValueError(f"currency is {currency!r}, but it must be a text, such as 'EUR'.")
     cpu = ("CPU", cpu_audio_per_s, cpu_price)
     gpu = ("GPU", gpu_audio_per_s, gpu_price)
-    for one in (cpu, gpu):
-        machine(*one)
     number("bridge_price", bridge_price, least=0)
     return Costs(cpu, gpu, bridge_price, currency.strip(), (cpu_origin, gpu_origin))
 
@@ -63,8 +60,7 @@ class Costs(Explorer):
         self.currency, self.origins = currency, origins
         self._given = (machine(*cpu), machine(*gpu), bridge_price)
         self.cpu, self.gpu = (Fields(*one, currency, self._show) for one in (cpu, gpu))
-        look = {"style": LABEL, "layout": {"width": WIDTH}}
-        self.bridge = kit.FloatText(bridge_price, description=f"cast-iron bridge, {currency}", **look)
+        self.bridge = kit.FloatText(bridge_price, description=f"cast-iron bridge, {currency}", **LOOK)
         self.bridge.observe(lambda _: self._show(), names="value")
         self._show()
         both = kit.HBox([self.cpu.box, self.gpu.box], layout={"flex_flow": "row wrap"})
@@ -81,26 +77,25 @@ class Costs(Explorer):
         except ValueError as problem:
             self._say(f"{problem} The picture still shows the numbers before.")
         else:
-            self._draw(self.frame(cpu, gpu, bridge))
+            self._draw(self.frame(cpu, gpu, bridge).body)
             self._say(KEYS)
 
-    def frame(self, cpu: Choice, gpu: Choice, bridge_price: float) -> str:
+    def frame(self, cpu: Choice, gpu: Choice, bridge_price: float) -> Html:
         """Return the picture, the table and the bridge for two machines."""
         picture = figure(cpu, gpu, self.currency)
         words = in_words(cpu, gpu, bridge_price, self.currency)
         body = picture._repr_html_() + self._table(cpu, gpu) + note(words)
-        return card(body, f"{picture.alt} {words}")
+        told = f"{picture.alt} {words}"
+        return Html(card(body, told), told)
 
     def static(self) -> Html:
         """Return the same for the prices that were given."""
-        cpu, gpu, bridge = self._given
-        words = in_words(cpu, gpu, bridge, self.currency)
-        return Html(self.frame(cpu, gpu, bridge), f"{figure(cpu, gpu, self.currency).alt} {words}")
+        return self.frame(*self._given)
 
     def _table(self, *machines: Choice) -> str:
         head = ["", "audio, s a second", f"an hour, {self.currency}", "hours with work",
                 f"1000 h of speech, {self.currency}", "h of speech a year", "measured"]  # fmt: skip
-        rows: list[list[Any]] = [
+        rows = [
             [
                 one.name,
                 digits(one.audio_per_s),
@@ -206,7 +201,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-LABEL, WIDTH = {"description_width": "15em"}, "27em"
+LOOK = {"style": {"description_width": "15em"}, "layout": {"width": "27em"}}
 
 
 class Fields:
@@ -217,9 +212,8 @@ class Fields:
     ) -> None:
         kit = widgets()
         self.name, self.audio_per_s = name, audio_per_s
-        box = {"style": LABEL, "layout": {"width": WIDTH}}
-        self.price = kit.FloatText(value=price, description=f"price for an hour, {currency}", **box)
-        look = {"readout_format": ".0f", "description": "% of hours with work", **box}
+        self.price = kit.FloatText(value=price, description=f"price for an hour, {currency}", **LOOK)
+        look = {"readout_format": ".0f", "description": "% of hours with work", **LOOK}
         self.utilisation = kit.FloatSlider(value=100, min=1, max=100, step=1, **look)
         for control in (self.price, self.utilisation):
             control.observe(lambda _: changed(), names="value")

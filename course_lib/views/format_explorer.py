@@ -168,9 +168,8 @@ def finding(look: Look) -> str:
     if not look.error:
         return f"{short(look.x)} is a number of {name}{tail}: no error"
     ways = ("small", "large") if look.x > 0 else ("near to 0", "far from 0")
-    way = ways[abs(look.value) > abs(look.x)]
-    off = _percent(look.relative_error)
-    return f"{short(look.x)} becomes {short(look.value)} in {name}{tail}: {off} too {way}"
+    off = f"{_percent(look.relative_error)} too {ways[abs(look.value) > abs(look.x)]}"
+    return f"{short(look.x)} becomes {short(look.value)} in {name}{tail}: {off}"
 
 
 def frame(look: Look) -> str:
@@ -243,8 +242,9 @@ def formula(look: Look) -> str:
     form = look.format
     style = "font-size:16px;margin:6px 0 10px;line-height:1.5"
     if not math.isfinite(look.value):
-        words = {"NaN": "the exponent's ones and this fraction stand for NaN, “not a number”"}
-        said = words.get(look.kind, "the exponent's ones with the fraction 0 stand for infinity")
+        said = "the exponent's ones with the fraction 0 stand for infinity"
+        if look.kind == "NaN":
+            said = "the exponent's ones and this fraction stand for NaN, “not a number”"
         return f'<div style="{style}">{said}</div>'
     sign, exponent, fraction = (int(part, 2) for part in look.bits)
     whole = 2**form.fraction_bits
@@ -312,18 +312,17 @@ def _mark_of_x(on: Sheet, look: Look, x: float, y: float) -> None:
 
 def formats_table(look: Look) -> str:
     """Return a table: what e4m3, e5m2, bfloat16 and float32 make of the same number."""
-    rows, marked = [], 0
-    for number, form in enumerate(FORMATS.values()):
-        mine = form.name == look.format.name
-        one = look if mine else form.look_at(look.x)
-        marked = number if mine else marked
+    rows = []
+    for form in FORMATS.values():
+        one = look if form.name == look.format.name else form.look_at(look.x)
         rows.append(_row(form.name, one.bits, one.value, _step(one), one.relative_error, kind(one)))
     for wide in (BFLOAT16, FLOAT32):
         stored = wide.store(look.x)
-        error = abs(stored.value - look.x) / abs(look.x) if look.x else abs(stored.value - look.x)
+        error = abs(stored.value - look.x) / (abs(look.x) or 1)
         rows.append(_row(wide.name, stored.bits, stored.value, stored.step, error, ""))
     head = ["format", "sign, exponent, fraction", "stored", "step", "error", ""]
-    return f'<div style="overflow-x:auto">{table(head, rows, left=(0, 1, 5), marked=(marked,))}</div>'
+    marked = [list(FORMATS).index(look.format.name)]
+    return f'<div style="overflow-x:auto">{table(head, rows, left=(0, 1, 5), marked=marked)}</div>'
 
 
 def _row(
@@ -364,20 +363,18 @@ def format_lines() -> Picture:
             for form, row in ROWS.items():
                 _draw_line(axes, form, row)
             axes.set_yticks(list(ROWS.values()), [form.name for form in ROWS])
-            axes.set_ylim(-0.65, 1.75)
+            axes.set(ylim=(-0.65, 1.75))
             axes.grid(visible=False)
             axes.spines["left"].set_visible(False)
         logs.set_xscale("log", base=2)
-        logs.set_xlim(2.0**-18, 2.0**17.5)
-        logs.set_xticks([2.0**n for n in TICKS])
+        logs.set(xlim=(2.0**-18, 2.0**17.5), xticks=[2.0**n for n in TICKS])
         logs.minorticks_off()
-        logs.set_xlabel("value, logarithmic: the same number of lines for each factor of two")
+        logs.set(xlabel="value, logarithmic: the same number of lines for each factor of two")
+        linear.set(xlim=(-0.0012, NEAR_ZERO * 1.02))
+        linear.set(xlabel="value near 0, linear: subnormal numbers go on to 0 in equal steps")
         for form, row in ROWS.items():
             logs.annotate(f"{form.smallest:.3g}", (form.smallest, row + 0.33), ha="left", fontsize=9)
             logs.annotate(f"{form.largest:g}", (form.largest, row + 0.33), ha="right", fontsize=9)
-        linear.set_xlim(-0.0012, NEAR_ZERO * 1.02)
-        linear.set_xlabel("value near 0, linear: subnormal numbers go on to 0 in equal steps")
-        for form, row in ROWS.items():
             first = form.smallest_normal
             linear.vlines(first, row - 0.3, row + 0.6, color=GREY, linewidth=1.5, linestyle=":")
             words = f"{form.name}: normal from {first:.3g}"

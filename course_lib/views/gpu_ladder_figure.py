@@ -24,33 +24,30 @@ def gpu_ladder(recording: Recording | None = None) -> Picture:
     recording: what this course recorded, drawn as full points at the size nearest to the published one. What
     S. Boehm published is drawn hollow, with its source below. Without a recording the title says so.
     """
-    published = BOEHM
-    names = [rung for rung in published.gflops if rung != published.baseline]
+    names = [rung for rung in BOEHM.gflops if rung != BOEHM.baseline]
     recorded = _shares(recording, names)
     title = _finding(recording, recorded, names)
     with panel(8.2, 2.0 + 0.42 * len(names), title, 58) as (fig, axes):
         axes.set_xscale("log")
         for row, name in enumerate(names):
-            label = f"{published.gpu}, N = {published.size:,}: {NOT_OURS}" if row == 0 else None
-            look = hollow(VIOLET, 9, 1.8)
-            axes.plot([100 * published.share(name)], [row], "D", label=label, **look)
-            shares = {VIOLET: 100 * published.share(name)}
+            label = f"{BOEHM.gpu}, N = {BOEHM.size:,}: {NOT_OURS}" if row == 0 else None
+            percents = {VIOLET: 100 * BOEHM.share(name)}
+            axes.plot([percents[VIOLET]], [row], "D", label=label, **hollow(VIOLET, 9, 1.8))
             if name in recorded:
-                shares = {PINK: 100 * recorded[name], **shares}
-            _write(axes, shares, row)
+                percents = {PINK: 100 * recorded[name], **percents}
+            _write(axes, percents, row)
         for place, (name, share) in enumerate(recorded.items()):
-            label = f"{recording.origin}" if place == 0 else None
+            label = recording.origin if place == 0 else None
             axes.plot([100 * share], [names.index(name)], "o", color=PINK, markersize=9, label=label)
         axes.axvline(100, color=GREY, linewidth=1.2)
         axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.4, -0.6)
-        axes.set_xlim(0.5, 160)
+        axes.set(ylim=(len(names) - 0.4, -0.6), xlim=(0.5, 160))
         axes.set_xticks([1, 10, 100], ["1 %", "10 %", "100 %"])
-        source = textwrap.fill(f"hollow: {published.source}", 84)
+        source = textwrap.fill(f"hollow: {BOEHM.source}", 84)
         axes.set_xlabel(f"share of cuBLAS, float32 (logarithmic)\n{source}")
         fig.legend(loc="outside lower center", fontsize=9)
-        theirs = ", ".join(f"{name} {100 * published.share(name):.1f} %" for name in names)
-        said = f"{upper(NOT_OURS)} ({published.source}): {theirs}."
+        theirs = ", ".join(f"{name} {100 * BOEHM.share(name):.1f} %" for name in names)
+        said = f"{upper(NOT_OURS)} ({BOEHM.source}): {theirs}."
         if recorded:
             ours = ", ".join(f"{name} {100 * share:.1f} %" for name, share in recorded.items())
             said += f" {upper(recording.origin)}: {ours}."
@@ -105,7 +102,9 @@ def gpu_sizes(recording: Recording) -> Picture:
             sizes, speeds = [row.shape[0] for row in rows], [row.tflops for row in rows]
             name = "cuBLAS (torch)" if rung == BASELINE else rung
             axes.plot(sizes, speeds, markersize=6, label=name, **look)
-        ticks = [size for size in recording.sizes if not _has_close(size, recording.sizes)]
+        ticks = [  # a size that stands just below another one goes without: their names would meet
+            size for size in recording.sizes if not any(size < one < 1.1 * size for one in recording.sizes)
+        ]
         axes.set_xticks(ticks, [str(size) for size in ticks])
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
@@ -115,8 +114,3 @@ def gpu_sizes(recording: Recording) -> Picture:
             f"{row.rung} {row.shape[0]}: {digits(row.tflops)} TFLOP/s" for row in recording.rows
         )
         return Picture.of(fig, f"TFLOP/s against N, {recording.origin}. {title}. {points}.")
-
-
-def _has_close(size: int, sizes: tuple[int, ...]) -> bool:
-    """Say whether a size stands just below another one: their names would lie on each other."""
-    return any(size < other < 1.1 * size for other in sizes)

@@ -61,7 +61,7 @@ def machine_codes(kernels: dict[str, dict[str, int]]) -> Table:
     for name, constants in kernels.items():
         binary = jit.build(name, **constants)
         counts = Counter(one.name for one in sass.parse(device_code.disassembled(binary.cubin)).instructions)
-        marks = (str(counts[mark]) if counts[mark] else "–" for mark in MARKS)
+        marks = (str(counts[mark] or "–") for mark in MARKS)
         columns.append((name, str(binary.registers), str(binary.spilled_bytes), *marks))
     heads = ("registers a thread", "bytes spilled", *(f"{mark} – {what}" for mark, what in MARKS.items()))
     names, *lines = zip(*columns, strict=True)

@@ -60,7 +60,24 @@ class Icicle:
 
     def static(self) -> theme.Picture:
         """Return the whole forward and one typical part of it, enlarged."""
-        return _still(self.tree, self.title)
+        tree = self.tree
+        part = _typical(tree.root)
+        spans = [tree.root] if part is None else [tree.root, part]
+        with theme.figure(WIDTH, 1.3 + sum(0.75 + 0.3 * _levels(span) for span in spans)) as fig:
+            every = stacked(fig, [_levels(span) + 1 for span in spans], sharex=False)
+            for axes, span in zip(every, spans, strict=True):
+                _draw(axes, span, 0.0, 0, span.us)
+                axes.set(xlim=(0, span.us / 1e3), ylim=(_levels(span), 0), yticks=[])
+                name = "the whole forward" if span is tree.root else f"{span.name}, enlarged"
+                axes.set_title(name, fontsize=10.5)
+                axes.grid(visible=False)
+                axes.spines["left"].set_visible(False)
+            every[-1].set_xlabel(f"ms ({tree.what})")
+            _still_legend(fig)
+            headline(fig, self.title, 84)
+            shares = " ".join(map(_shares, spans))
+            alt = f"Icicle of one forward ({tree.what}), by parts and operators. {self.title}. {shares}"
+            return theme.Picture.of(fig, alt)
 
     def _repr_html_(self) -> str:
         trees = [("layer by layer", self.tree.root)]
@@ -171,27 +188,6 @@ STYLE = f"""
 # -- the still twin ----------------------------------------------------------------------------------------
 
 
-def _still(tree: ForwardTree, title: str) -> theme.Picture:
-    part = _typical(tree.root)
-    spans = [tree.root] if part is None else [tree.root, part]
-    with theme.figure(WIDTH, 1.3 + sum(0.75 + 0.3 * _levels(span) for span in spans)) as fig:
-        ratios = [_levels(span) + 1 for span in spans]
-        every = stacked(fig, ratios, sharex=False)
-        for axes, span in zip(every, spans, strict=True):
-            _draw(axes, span, 0.0, 0, span.us)
-            axes.set(xlim=(0, span.us / 1e3), ylim=(_levels(span), 0), yticks=[])
-            name = "the whole forward" if span is tree.root else f"{span.name}, enlarged"
-            axes.set_title(name, fontsize=10.5)
-            axes.grid(visible=False)
-            axes.spines["left"].set_visible(False)
-        every[-1].set_xlabel(f"ms ({tree.what})")
-        _still_legend(fig)
-        headline(fig, title, 84)
-        shares = " ".join(map(_shares, spans))
-        alt = f"Icicle of one forward ({tree.what}), by parts and operators. {title}. {shares}"
-        return theme.Picture.of(fig, alt)
-
-
 def _typical(root: Span) -> Span | None:
     """Return the layer whose time is in the middle; without layers the longest part."""
     layers = [child for child in root.children if _is_layer(child)]
@@ -241,14 +237,11 @@ def _still_legend(fig: Any) -> None:
     fig.legend(handles=patches, loc="outside lower center", ncols=4, fontsize=8.5)
 
 
-def _shares(span: Span, most: int = 30) -> str:
-    children = [child for child in span.children if child.us >= 0.002 * span.us][:most]
+def _shares(span: Span) -> str:
+    children = [child for child in span.children if child.us >= 0.002 * span.us][:30]
     said = ", ".join(f"{short(child.name)} {_percent(child.us / span.us)}" for child in children)
-    return (
-        f"In {span.name} ({time_in_words(span.us)}): {said}."
-        if said
-        else f"{span.name}: {time_in_words(span.us)}."
-    )
+    took = time_in_words(span.us)
+    return f"In {span.name} ({took}): {said}." if said else f"{span.name}: {took}."
 
 
 def _percent(share: float) -> str:

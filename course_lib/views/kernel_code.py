@@ -90,8 +90,8 @@ class KernelCode(Live):
         look = {"indent": False, "layout": {"width": "150px"}}
         self.whole = kit.Checkbox(value=False, description="every instruction", **look)
         self.picture = kit.HTML(self.frame())
-        self.cc.observe(lambda _: self._other(), names="value")
-        self.language.observe(lambda _: self._other(), names="value")
+        for control in (self.cc, self.language):
+            control.observe(lambda _: self._other(), names="value")
         for control in (self.only, self.whole):
             control.observe(lambda _: self._draw(), names="value")
         row = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "0 14px"}
@@ -111,8 +111,17 @@ class KernelCode(Live):
         return f'<div style="{FITS}">{body}</div>'  # as wide as the cell, not as the code
 
     def static(self) -> Html:
-        """Return SASS with its totals, and PTX behind a heading that opens."""
-        return still(self._kernel, self.listing)
+        """Return SASS with its totals, and PTX behind a heading that opens at a key or a click."""
+        listing = self.listing
+        shown = drawn(self._kernel, listing, "SASS")
+        made_from = _region(_rows(self._kernel, listing.lines("PTX"), "", False), "PTX")
+        ptx = (
+            '<details style="margin-top:10px"><summary style="cursor:pointer;font-weight:600">'
+            f"PTX, from which it is made ({plural(len(listing.ptx), 'instruction')})</summary>"
+            f'<div style="margin-top:6px">{made_from}</div></details>'
+        )
+        text = shown.text + "\n" + "\n".join(f"{line.kind:13} {line.text}" for line in listing.lines("SASS"))
+        return Html(shown.body.removesuffix("</div>") + ptx + "</div>" if listing.ptx else shown.body, text)
 
     def _kinds(self) -> list[tuple[str, str]]:
         lines = self._listing(self.cc.value).lines(self.language.value)
@@ -180,19 +189,6 @@ LOOKS = {
     "index": ("·", PAPER, QUIET),
 }
 SPILL = "local memory"
-
-
-def still(kernel: Any, listing: Listing) -> Html:
-    """Return the SASS of a listing with all that is said of it; its PTX opens at a key or a click."""
-    shown = drawn(kernel, listing, "SASS")
-    made_from = _region(_rows(kernel, listing.lines("PTX"), "", False), "PTX")
-    ptx = (
-        '<details style="margin-top:10px"><summary style="cursor:pointer;font-weight:600">'
-        f"PTX, from which it is made ({plural(len(listing.ptx), 'instruction')})</summary>"
-        f'<div style="margin-top:6px">{made_from}</div></details>'
-    )
-    text = shown.text + "\n" + "\n".join(f"{line.kind:13} {line.text}" for line in listing.lines("SASS"))
-    return Html(shown.body.removesuffix("</div>") + ptx + "</div>" if listing.ptx else shown.body, text)
 
 
 def drawn(kernel: Any, listing: Listing, language: str, only: str = "", whole: bool = False) -> Html:
@@ -275,7 +271,7 @@ def _totals(listing: Listing) -> str:
         for kind, count in listing.kinds.most_common()
     ]
     rows.append(("<b>a turn</b>", f"<b>{all_of_them:,}</b>", ""))
-    marked = [place for place, kind in enumerate(dict(listing.kinds.most_common())) if kind == "FMA"]
+    marked = [place for place, (kind, _) in enumerate(listing.kinds.most_common()) if kind == "FMA"]
     return table(("kind", "instructions", "of the issue slots"), rows, marked=marked)
 
 

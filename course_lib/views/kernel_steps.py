@@ -7,15 +7,15 @@ the array, and what memory does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.theme import GREY_TINT, INK, PINK, PINK_TINT, QUIET
-from course_lib.views import kernel_map
 from course_lib.views.kernel_access import finding, is_costly, key_steps, sentence
-from course_lib.views.kernel_map import place
+from course_lib.views.kernel_map import hierarchy, place, written
 from course_lib.views.kernel_memory import SMALL, height, memory
 from course_lib.views.kernel_window import LEFT, SIDE, Window
 from course_lib.views.live import Steps, widgets
@@ -24,6 +24,11 @@ from course_lib.views.paper import MONO, Html, Sheet, card, escape, note, side_b
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.result import Trace
     from course_lib.simulators.gpu.tally import WarpStep
+
+ARRAY_WIDTH = LEFT + SIDE + 8
+LINES = 22  # of the source that are shown
+PANEL = 350.0  # of the still twin: two fit beside each other in a notebook
+_SAMPLE = 64  # steps that are looked at to choose a height for all
 
 
 def gpu_steps(
@@ -49,7 +54,7 @@ def gpu_steps(
 
 
 class KernelSteps(Steps):
-    """The step-through: `.frames` has the present warp's pictures.
+    """The step-through: `.trace` and its `.steps` are the present warp's, `.title` is the finding for it.
 
     `.block` (a field for each dimension of the grid) and `.warp` choose another warp.
     """
@@ -57,16 +62,16 @@ class KernelSteps(Steps):
     def __init__(self, traced: Callable[..., Trace], block: Any, warp: int) -> None:
         kit = widgets()
         self._traced = traced
-        self.frames = frames = self._frames(block, warp)
-        launch = frames.trace.launch
-        threads = launch.block[0] * launch.block[1] * launch.block[2]
-        at = place(frames.block, launch.grid)
+        self._load(block, warp)
+        launch = self.trace.launch
+        number, warp = self.trace.recorded
+        at = place(number, launch.grid)
         self.block = [
             self._field(f"block {name}" if len(at) > 1 else "block", value, size - 1)
             for name, value, size in zip("xyz", at, launch.grid, strict=False)
         ]
-        self.warp = self._field("warp", frames.warp, -(-threads // WARP) - 1)
-        costly = self.next_where(lambda step: is_costly(self.frames.steps[step]))
+        self.warp = self._field("warp", warp, -(-math.prod(launch.block) // WARP) - 1)
+        costly = self.next_where(lambda step: is_costly(self.steps[step]))
         jumps = {
             "next line »": ("Jump to the next step in another line", self._next_line),
             "next costly »": ("Jump to the next step that costs more than it must", costly),
@@ -78,61 +83,35 @@ class KernelSteps(Steps):
         row = kit.HBox(fields, layout={"flex_flow": "row wrap"})
         self.widget = kit.VBox([row, self.widget])
 
-    def _frames(self, block: Any, warp: int) -> Frames:
-        """Return the pictures of a warp's steps; only its block is run."""
-        return Frames(self._traced(blocks=[block], record=(block, warp)))
+    def _load(self, block: Any, warp: int) -> None:
+        """Take the steps of a warp; only its block is run."""
+        self.trace = self._traced(blocks=[block], record=(block, warp))
+        self.steps: list[WarpStep] = self.trace.steps
+        self.last = max(0, len(self.steps) - 1)
+        self._window = lru_cache(maxsize=256)(Window)
+        self.title = self._finding()
+        self._heights = self._highest()
+
+    def _finding(self) -> str:
+        """Return the finding for this warp; a hazard of its block comes first."""
+        launch, hazards = self.trace.launch, self.trace.hazards
+        number, warp = self.trace.recorded
+        where = written(place(number, launch.grid))
+        found = f"{hazards[0].kind} in line {hazards[0].line}" if hazards else finding(self.steps)
+        return f"{launch.kernel}, block {where}, warp {warp}: {found}"
 
     def _field(self, name: str, value: int, most: int) -> Any:
         tip = f"{name}, 0 to {most:,}. Keyboard: arrow keys up and down"
         look = {"description": name, "tooltip": tip, "layout": {"width": "170px"}}
         return widgets().BoundedIntText(value, min=0, max=most, disabled=most == 0, **look)
 
-    @property
-    def last(self) -> int:
-        """The last step of the present warp."""
-        return self.frames.last
-
-    def frame(self, step: int) -> str:
-        """Return the picture of one step as HTML."""
-        return self.frames.frame(step)
-
-    def static(self) -> Html:
-        """Return a sheet of a few telling steps of the present warp."""
-        return self.frames.static()
-
     def _next_line(self, step: int) -> int:
-        steps = self.frames.steps
+        steps = self.steps
         return self.next_where(lambda later: steps[later].line != steps[step].line)(step)
 
     def _changed(self) -> None:
-        self.frames = self._frames([field.value for field in self.block], self.warp.value)
+        self._load([field.value for field in self.block], self.warp.value)
         self.restart()
-
-
-ARRAY_WIDTH = LEFT + SIDE + 8
-LINES = 22  # of the source that are shown
-PANEL = 350.0  # of the still twin: two fit beside each other in a notebook
-_SAMPLE = 64  # steps that are looked at to choose a height for all
-
-
-class Frames:
-    """The pictures of one warp's steps. `trace` must have been recorded for a warp."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.steps: list[WarpStep] = trace.steps
-        self.last = max(0, len(self.steps) - 1)
-        self.block, self.warp = trace.recorded
-        self._window = lru_cache(maxsize=256)(Window)
-
-    @cached_property
-    def title(self) -> str:
-        """The finding for this warp; a hazard of its block comes first."""
-        launch = self.trace.launch
-        where = kernel_map.written(kernel_map.place(self.block, launch.grid))
-        hazards = self.trace.hazards
-        found = f"{hazards[0].kind} in line {hazards[0].line}" if hazards else finding(self.steps)
-        return f"{launch.kernel}, block {where}, warp {self.warp}: {found}"
 
     def sentence(self, number: int) -> str:
         """Return a step in words."""
@@ -172,7 +151,7 @@ class Frames:
         return "".join(note(f"Hazard: {hazard}") for hazard in self.trace.hazards[:3])
 
     def static(self) -> Html:
-        """Return a sheet of a few telling steps."""
+        """Return a sheet of a few telling steps of the present warp."""
         chosen = key_steps(self.steps)
         words = " ".join(self.label(number).removeprefix(f"{self.title}. ") for number in chosen)
         words = f"{self.title}. {words}"
@@ -195,7 +174,7 @@ class Frames:
 
     def _map(self, step: WarpStep | None) -> str:
         launch = self.trace.launch
-        return kernel_map.hierarchy(launch.grid, launch.block, self.block, self.warp, step)
+        return hierarchy(launch.grid, launch.block, *self.trace.recorded, step)
 
     def _array(self, step: WarpStep | None, least: float, widest: float = 960) -> str:
         on = Sheet()
@@ -207,9 +186,8 @@ class Frames:
         window.draw(on)
         return on.svg(ARRAY_WIDTH, max(least, window.height), window.words(), widest=widest)
 
-    @cached_property
-    def _heights(self) -> tuple[float, float]:
-        """One height for the array and one for memory, of every step: nothing jumps."""
+    def _highest(self) -> tuple[float, float]:
+        """Return one height for the array and one for memory, of every step: nothing jumps."""
         looked_at = [*self.steps[:_SAMPLE], *self.steps[:: max(1, len(self.steps) // _SAMPLE)]]
         seen = {(step.array, step.line, step.kind, step.cost): step for step in looked_at}.values()
         arrays = [self._window(step).height for step in seen if step.kind != "barrier"]

@@ -175,8 +175,7 @@ def _draw_curve(axes: Axes, base: Pipeline, marks: bool = True) -> None:
         here = 100 * _share(base)
         axes.plot([base.stages], [here], "o", markersize=15, fillstyle="none", color=INK, markeredgewidth=2)
     axes.set(xlabel="stages of the ring", ylabel="tensor core works,\n% of the time (model)")
-    axes.set_ylim(0, 105)
-    axes.set_xticks(list(counts))
+    axes.set(ylim=(0, 105), xticks=counts)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
@@ -209,17 +208,15 @@ def _alt_of_rows(founds: Sequence[PipelineTimeline]) -> str:
 def _alt_of_curve(base: Pipeline) -> str:
     said = []
     for role in ROLES:
-        shares = (_share(base, stages=count, roles=role) for count in range(1, MOST_STAGES + 1))
-        said.append(f"{role}: " + ", ".join(f"{n}: {percent(one)}" for n, one in enumerate(shares, start=1)))
-    each = "; ".join(said)
-    return f"The tensor core's share of the time against stages. {_curve_finding(base)}. {each}."
+        shares = (f"{n}: {percent(_share(base, stages=n, roles=role))}" for n in range(1, MOST_STAGES + 1))
+        said.append(f"{role}: {', '.join(shares)}")
+    return f"The tensor core's share of the time against stages. {_curve_finding(base)}. {'; '.join(said)}."
 
 
 FULL, TINTS = (PINK, VIOLET), (PINK_TINT, VIOLET_TINT)
 COPY = "#d6d1dc"
 NARROW = 0.026  # of the axis: a bar must be so wide to hold its number
 ROW_HEIGHT = 0.24  # inches a row of bars takes
-KINDS = {"promotion": "promotion", "epilogue": "epilogue"}
 
 
 def draw(axes: Axes, found: PipelineTimeline, until: float) -> None:
@@ -234,8 +231,7 @@ def draw(axes: Axes, found: PipelineTimeline, until: float) -> None:
             _on_its_way(axes, span, row, visit, found.pipeline.stages)
         else:
             _bar(axes, span, row, until)
-    axes.set_xlim(0, until)
-    axes.set_ylim(len(workers) - 0.45, -0.55)
+    axes.set(xlim=(0, until), ylim=(len(workers) - 0.45, -0.55))
     axes.set_yticks(range(len(workers)), workers, fontsize=9)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -253,7 +249,8 @@ def _bar(axes: Axes, span: PipelineSpan, row: int, until: float) -> None:
     axes.broken_barh([(span.start, shown)], (middle - height / 2, height), **bar)
     if span.who in (COPIES, TENSOR_CORE) and shown > NARROW * until:
         style = {"fontsize": 7.5, "color": PAPER if span.by else INK, "fontweight": "bold"}
-        centred(axes, span.start + shown / 2, middle + 0.02, name_of(span), **style)
+        name = f"{chr(ord('A') + span.tile % 26)}{span.block}"  # the tile and its block of K: A0, A1, …, B0
+        centred(axes, span.start + shown / 2, middle + 0.02, name, **style)
 
 
 def _on_its_way(axes: Axes, span: PipelineSpan, row: int, visit: int, stages: int) -> None:
@@ -271,27 +268,23 @@ def look(what: str, by: int | None) -> tuple[str, str]:
     return {"product": (FULL[by], ""), "promotion": (TINTS[by], "////"), "epilogue": (PAPER, "xxxx")}[what]
 
 
-def name_of(span: PipelineSpan) -> str:
-    """Return the tile's letter and the number of its block of K: A0, A1, …, B0."""
-    return f"{chr(ord('A') + span.tile % 26)}{span.block}"
-
-
 def legend(fig: Figure, founds: list[PipelineTimeline]) -> None:
     """Say below the figure what the bars mean, as far as they occur."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     seen = {span.what for found in founds for span in found.spans}
-    handles: list = [Line2D([], [], color=INK, linewidth=0.8, label="ordered, on its way")]
-    handles.append(Patch(facecolor=COPY, edgecolor=GREY, label="copy"))
+    handles: list = [
+        Line2D([], [], color=INK, linewidth=0.8, label="ordered, on its way"),
+        Patch(facecolor=COPY, edgecolor=GREY, label="copy"),
+    ]
     groups = max(found.pipeline.consumers for found in founds)
-    for group in range(groups):
-        colour, _ = look("product", group)
+    for group, colour in enumerate(FULL[:groups]):
         handles.append(Patch(facecolor=colour, label=f"product, warpgroup {group}"))
-    for what, name in KINDS.items():
+    for what in ("promotion", "epilogue"):
         if what in seen:
             colour, hatch = look(what, 0)
-            handles.append(Patch(facecolor=colour, hatch=hatch, edgecolor=PINK, label=name))
+            handles.append(Patch(facecolor=colour, hatch=hatch, edgecolor=PINK, label=what))
     room = {"ncols": min(len(handles), 6), "handlelength": 1.5, "columnspacing": 1.0}
     fig.legend(handles=handles, loc="outside lower left", fontsize=8.5, **room)
 

@@ -86,15 +86,15 @@ class TestWhatIsSaid:
     def test_the_title_says_the_finding_and_a_hazard_comes_first(self, kernels, transposed):
         line = line_of(kernels.transpose, "B[i, j]")
         said = f"a 32-way bank conflict in line {line}, 32 wavefronts where 1 would do"
-        assert transposed().frames.title == f"transpose, block 0, warp 0: {said}"
+        assert transposed().title == f"transpose, block 0, warp 0: {said}"
         square = zeros(64, 64)
         clean = views.gpu_steps(kernels.tiled, (2, 2), (32, 32), square, square, square.copy(), warp=3)
-        assert clean.frames.title.endswith("warp 3: no access costs more than it must")
+        assert clean.title.endswith("warp 3: no access costs more than it must")
         line = line_of(kernels.strided, "x[i")
-        strided = views.gpu_steps(*kernels.LAUNCHES["strided"]).frames.title
+        strided = views.gpu_steps(*kernels.LAUNCHES["strided"]).title
         assert f"the load of x in line {line} moves 32 sectors where 4 would do" in strided
         outside = views.gpu_steps(kernels.strided, 1, 32, zeros(20), zeros(32), 1)
-        assert outside.frames.title == f"strided, block 0, warp 0: out-of-bounds in line {line}"
+        assert outside.title == f"strided, block 0, warp 0: out-of-bounds in line {line}"
         assert "Hazard: line" in outside.frame(0) and "Hazard: line" in outside.static().body
         assert "Hazard" not in views.gpu_steps(kernels.strided, 1, 32, zeros(32), zeros(32), 1).frame(0)
 
@@ -113,19 +113,19 @@ class TestTheSlider:
         launch = (kernels.tiled, (3, 3), (32, 32), A, A, zeros(80, 80))
         live = views.gpu_steps(*launch, block=(1, 2), warp=3)
         assert live.warp.max == 31 and [field.max for field in live.block] == [2, 2]
-        assert live.frames.steps[0].places[0] == 67 * 80
+        assert live.steps[0].places[0] == 67 * 80
         live.slider.value = 9
         live.block[1].value = 0
-        assert live.step == 0 and live.frames.steps[0].places[0] == 3 * 80
+        assert live.step == 0 and live.steps[0].places[0] == 3 * 80
         live.warp.value = 4
-        assert live.frames.steps[0].places[0] == 4 * 80
+        assert live.steps[0].places[0] == 4 * 80
         assert "block (1, 0), warp 4" in live.picture.value
 
     def test_a_warp_that_touches_nothing_is_shown_too_and_what_cannot_be_is_refused(
         self, kernels, transposed
     ):
         live = views.gpu_steps(kernels.nothing, 1, 32, zeros(4))
-        assert "it touches no global or shared memory" in live.frames.title
+        assert "it touches no global or shared memory" in live.title
         for jump in live.jumps.values():
             jump.click()
         assert live.step == 0 and "This warp touches no global" in live.frame(0)
