@@ -54,15 +54,15 @@ class FamilyLine:
     """What a family of operators took in one profile, a forward; times in µs, share of all self time."""
 
     calls: float
-    host_us: float | None
+    host_us: float
     device_us: float | None
     share: float | None
     members: tuple[str, ...]
 
     @property
-    def us(self) -> float | None:
+    def us(self) -> float:
         """Host and device time together: as if neither worked while the other does."""
-        return None if self.host_us is None else self.host_us + (self.device_us or 0.0)
+        return self.host_us + (self.device_us or 0.0)
 
 
 Lines = Mapping[str, FamilyLine]
@@ -95,7 +95,7 @@ def together(lines: Lines, names: Sequence[str]) -> FamilyLine | None:
         return None
     return FamilyLine(
         sum(line.calls for line in some),
-        _sum([line.host_us for line in some]),
+        sum(line.host_us for line in some),
         _sum([line.device_us for line in some]),
         _sum([line.share for line in some]),
         tuple(member for line in some for member in line.members),
@@ -104,9 +104,7 @@ def together(lines: Lines, names: Sequence[str]) -> FamilyLine | None:
 
 def ratio(cpu: FamilyLine | None, gpu: FamilyLine | None) -> float | None:
     """Return the CPU's time divided by the GPU's host and device time, None where one is not known."""
-    if cpu is None or gpu is None or not cpu.us or not gpu.us or not gpu.device_us:
-        return None
-    return cpu.us / gpu.us
+    return cpu.us / gpu.us if cpu and gpu and cpu.us and gpu.device_us else None
 
 
 def is_other_work(cpu: FamilyLine, gpu: FamilyLine) -> bool:
@@ -121,18 +119,19 @@ def _line(
         share = sum(row.percent for row in rows) / 100
     else:
         share = sum(time_of(row) or 0.0 for row in rows) / whole if whole else None
+    on_device = _sum([_device(row) for row in rows])
     return FamilyLine(
         sum(row.calls for row in rows) / forwards,
-        _sum([_host(row) for row in rows], forwards),
-        _sum([_device(row) for row in rows], forwards),
+        sum(map(_host, rows)) / forwards,
+        None if on_device is None else on_device / forwards,
         share,
         tuple(sorted(short(row.name) for row in rows)),
     )
 
 
-def _sum(values: Sequence[float | None], forwards: int = 1) -> float | None:
+def _sum(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) / forwards if known else None
+    return sum(known) if known else None
 
 
 def _group(name: str) -> str:

@@ -65,9 +65,7 @@ class DrawnOperator:
         return f"{self.name} {_percent(self.share)}" if self.share >= 0.005 else self.name
 
 
-def operators_roofline(
-    rows: Iterable[Any], threads: int = 2, peaks: Peaks | None = None, dtype: Any = "float32"
-) -> theme.Picture:
+def operators_roofline(rows: Iterable[Any], threads: int = 2, peaks: Peaks | None = None) -> theme.Picture:
     """Draw every operator of a CPU profile that moves data under the roofline of this machine.
 
     rows: what `profile_encoder` returned for as many `threads`. Operators without floating-point operations
@@ -81,7 +79,7 @@ def operators_roofline(
         raise ValueError(
             "No operator of the profile has a time and bytes: give what profile_encoder returned."
         )
-    roofs = replace(Roofs.of(dtype, threads, peaks), narrow=None)  # names need the room
+    roofs = replace(Roofs.of("float32", threads, peaks), narrow=None)  # names need the room
     shown = [work for work in works if work.share >= LEAST]
     computing = [work for work in shown if work.gflops > 0]
     moving = sorted((work for work in shown if not work.gflops), key=lambda work: -work.share)

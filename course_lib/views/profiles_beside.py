@@ -24,6 +24,7 @@ from course_lib.views.operator_lines import (
 )
 from course_lib.views.paper import Html, card, escape, note, table, times
 
+Sides = tuple[Lines, Lines]  # on the CPU, and on the GPU
 BAR = 60  # pixels of the longest bar
 REST = "rest"
 CPU, GPU = "this CPU", "this GPU"
@@ -65,48 +66,47 @@ def three_profiles(
     for name, value in {"forwards": forwards, "gpu_forwards": gpu_forwards, "top": top}.items():
         whole(name, value)
     talk = talk_profile()
-    here = by_family(cpu, forwards, on_device=False)
-    there = by_family(gpu, gpu_forwards, on_device=True) if gpu is not None else {}
-    talks = by_family(talk.cpu, talk.forwards, False), by_family(talk.gpu, talk.forwards, True)
-    chosen, left = _chosen(here, there, *talks, top)
-    longest = max(line.share or 0.0 for line in [*here.values(), *talks[0].values()])
+    on_gpu = {} if gpu is None else by_family(gpu, gpu_forwards, on_device=True)
+    here = by_family(cpu, forwards, on_device=False), on_gpu
+    there = by_family(talk.cpu, talk.forwards, False), by_family(talk.gpu, talk.forwards, True)
+    chosen, left = _chosen(here, there, top)
+    longest = max(line.share for line in [*here[0].values(), *there[0].values()])
     rows = []
     for name in chosen:
-        rows.append(_row(name, "here", here.get(name), there.get(name), longest, PINK))
-        if name in talks[0] or name in talks[1]:
-            rows.append(_row(name, "talk", talks[0].get(name), talks[1].get(name), longest, VIOLET))
+        rows.append(_row(name, "here", [side.get(name) for side in here], longest, PINK))
+        if name in there[0] or name in there[1]:
+            rows.append(_row(name, "talk", [side.get(name) for side in there], longest, VIOLET))
     if left:
-        rows.append(_row(REST, "here", together(here, left), together(there, left), longest, PINK))
-    title = _finding(here, there, *talks)
+        rows.append(_row(REST, "here", [together(side, left) for side in here], longest, PINK))
+    title = _finding(here, there)
     said = [
-        _what(here, there, forwards, gpu_forwards),
-        *([] if there else [NO_GPU]),
+        _what(here, forwards, gpu_forwards),
+        *([] if on_gpu else [NO_GPU]),
         HOST,
-        *_unequal("here", here, there, chosen),
-        *_unequal("in the talk", *talks, chosen),
+        *_unequal("here", *here, chosen),
+        *_unequal("in the talk", *there, chosen),
         f"The talk's row: {talk.source.removeprefix('The talk ')}",
     ]
-    text = " ".join([f"{title}.", _spoken(chosen, here, there, *talks), *said])
+    text = " ".join([f"{title}.", _spoken(chosen, here, there), *said])
     content = table(HEAD, rows, left=(0, 1, 4)) + "".join(note(one) for one in said)
     return Html(card(content, text, title=title), text)
 
 
-def _chosen(
-    here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines, top: int
-) -> tuple[list[str], list[str]]:
+def _chosen(here: Sides, talk: Sides, top: int) -> tuple[list[str], list[str]]:
     """Return the families that get a row, as they rank here, and those that are summed up as the rest."""
-    wanted = {*list(here)[:top], *list(there)[:3], *talk_cpu, *talk_gpu, LAUNCHES, WAITS}
-    ranked = list(dict.fromkeys([*here, *there, *talk_cpu, *talk_gpu]))
+    cpu, gpu = map(list, here)
+    of_talk = [*talk[0], *talk[1]]
+    wanted = {*cpu[:top], *gpu[:3], *of_talk, LAUNCHES, WAITS}
+    ranked = list(dict.fromkeys([*cpu, *gpu, *of_talk]))
     return [name for name in ranked if name in wanted], [name for name in ranked if name not in wanted]
 
 
 # -- cells -------------------------------------------------------------------------------------------------
 
 
-def _row(
-    name: str, where: str, cpu: FamilyLine | None, gpu: FamilyLine | None, longest: float, colour: str
-) -> list[str]:
+def _row(name: str, where: str, sides: Sequence[FamilyLine | None], longest: float, colour: str) -> list[str]:
     """Return the cells of a family in one place: here, or in the talk."""
+    cpu, gpu = sides
     known = cpu or gpu
     faster = ratio(cpu, gpu)
     label = escape(name)
@@ -114,17 +114,18 @@ def _row(
         label if where == "here" else f'<span style="color:{QUIET}">{label}</span>',
         where,
         _count(known.calls) if known else "–",
-        _a_call(cpu, cpu and cpu.host_us),
-        bar(cpu.share, longest, colour, BAR) if cpu and cpu.share is not None else "–",
-        _a_call(gpu, gpu and gpu.host_us),
-        _a_call(gpu, gpu and gpu.device_us),
+        _a_call(cpu, "host_us"),
+        bar(cpu.share, longest, colour, BAR) if cpu else "–",
+        _a_call(gpu, "host_us"),
+        _a_call(gpu, "device_us"),
         f"{gpu.share:.1%}" if gpu and gpu.share is not None else "–",
         "–" if faster is None else times(faster) + ("*" if is_other_work(cpu, gpu) else ""),
     ]
 
 
-def _a_call(line: FamilyLine | None, us: float | None) -> str:
-    return time_in_words(us / line.calls) if line and us and line.calls else "–"
+def _a_call(line: FamilyLine | None, which: str) -> str:
+    us = getattr(line, which, None)
+    return time_in_words(us / line.calls) if us else "–"
 
 
 def _count(calls: float) -> str:
@@ -135,26 +136,23 @@ def _count(calls: float) -> str:
 # -- words -------------------------------------------------------------------------------------------------
 
 
-def _finding(here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines) -> str:
-    first = next(iter(here))
-    said = f"{first} takes {here[first].share:.0%} of the time on {CPU}"
-    if first in talk_cpu:
-        said += f", {talk_cpu[first].share:.0%} on the talk's CPU"
-    ours, theirs = (
-        None if cpu and gpu and is_other_work(cpu, gpu) else ratio(cpu, gpu)
-        for cpu, gpu in ((here[first], there.get(first)), (talk_cpu.get(first), talk_gpu.get(first)))
-    )
-    faster = [f"{GPU} {times(ours)}"] if ours else []
-    faster += [f"the talk's GPU {times(theirs)}"] if theirs else []
+def _finding(here: Sides, talk: Sides) -> str:
+    first = next(iter(here[0]))
+    said = f"{first} takes {here[0][first].share:.0%} of the time on {CPU}"
+    if first in talk[0]:
+        said += f", {talk[0][first].share:.0%} on the talk's CPU"
+    faster = []
+    for where, (cpu, gpu) in ((GPU, here), ("the talk's GPU", talk)):
+        factor = ratio(cpu.get(first), gpu.get(first))
+        if factor and not is_other_work(cpu[first], gpu[first]):
+            faster.append(f"{where} {times(factor)}")
     return f"{said}; {', '.join(faster)} as fast" if faster else said
 
 
-def _what(here: Lines, there: Lines, forwards: int, gpu_forwards: int) -> str:
+def _what(here: Sides, forwards: int, gpu_forwards: int) -> str:
     said = f"Everything is for one forward; here: the mean of {forwards} on {CPU}"
-    said += f" and of {gpu_forwards} on {GPU}." if there else "."
-    ways = [
-        member for lines in (here, there) if CONVOLUTION in lines for member in lines[CONVOLUTION].members
-    ]
+    said += f" and of {gpu_forwards} on {GPU}." if here[1] else "."
+    ways = [member for lines in here if CONVOLUTION in lines for member in lines[CONVOLUTION].members]
     return said + (f" “{CONVOLUTION}” is the sum of {', '.join(dict.fromkeys(ways))}." if ways else "")
 
 
@@ -172,18 +170,18 @@ def _called(line: FamilyLine) -> str:
     return f"{_count(line.calls)} calls ({', '.join(line.members)})"
 
 
-def _spoken(chosen: Sequence[str], here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines) -> str:
+def _spoken(chosen: Sequence[str], here: Sides, talk: Sides) -> str:
     families = []
     for name in chosen:
         parts = [
-            f"{where} {_a_call(lines[name], lines[name].host_us)} a call, {lines[name].share or 0:.1%}"
-            for where, lines in ((CPU, here), ("the talk's CPU", talk_cpu))
+            f"{where} {_a_call(lines[name], 'host_us')} a call, {lines[name].share:.1%}"
+            for where, lines in ((CPU, here[0]), ("the talk's CPU", talk[0]))
             if name in lines
         ]
         parts += [
-            f"{where} {_a_call(lines[name], lines[name].host_us)} host and "
-            f"{_a_call(lines[name], lines[name].device_us)} device a call"
-            for where, lines in ((GPU, there), ("the talk's GPU", talk_gpu))
+            f"{where} {_a_call(lines[name], 'host_us')} host and "
+            f"{_a_call(lines[name], 'device_us')} device a call"
+            for where, lines in ((GPU, here[1]), ("the talk's GPU", talk[1]))
             if name in lines
         ]
         families.append(f"{name}: {'; '.join(parts)}")

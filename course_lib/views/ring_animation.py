@@ -192,9 +192,8 @@ def frame(shown: RingRun, step: int) -> str:
     on_their_way = _copies(moment, shown.ring)
     on.write(10, y + 8, f"on their way: {on_their_way}", fill=QUIET)
     on.write(10, y + 32, sentence(shown, step), size=15, bold=True)
-    is_last = step == len(shown.moments) - 1
-    if is_last and shown.outcome.problem:
-        on.write(10, y + 54, f"It goes wrong. {shown.outcome.problem}", fill=DEEP_PINK, bold=True)
+    if problem := _goes_wrong(shown, step):
+        on.write(10, y + 54, problem, fill=DEEP_PINK, bold=True)
     return on.svg(width, y + 66, label(shown, step))
 
 
@@ -227,9 +226,13 @@ def label(shown: RingRun, step: int) -> str:
         for number, stage in enumerate(row)
     )
     actors = "; ".join(f"{one.name} {of_block[one.block]}– {_doing(one)}" for one in moment.actors)
-    problem = shown.outcome.problem if step == len(shown.moments) - 1 else None
-    ending = f" It goes wrong. {problem}" if problem else ""
-    return f"{sentence(shown, step)}. {_left_out(shown.ring)} {stages}. {actors}.{ending}"
+    words = f"{sentence(shown, step)}. {_left_out(shown.ring)} {stages}. {actors}. {_goes_wrong(shown, step)}"
+    return words.rstrip()
+
+
+def _goes_wrong(shown: RingRun, step: int) -> str:
+    is_last = step == len(shown.moments) - 1
+    return f"It goes wrong. {shown.outcome.problem}" if is_last and shown.outcome.problem else ""
 
 
 def state(stage: StageState) -> str:

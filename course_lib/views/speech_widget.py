@@ -214,7 +214,7 @@ class SpeechInput(Live):
             self._complain(f"{problem} The sound in use stays what it was.")
 
     def _chosen(self, change: Any) -> None:
-        chosen = next((one for one in self._given if one.name == change["new"]), None)
-        if chosen is not None and chosen is not self._now:
+        chosen = next(one for one in self._given if one.name == change["new"])
+        if chosen is not self._now:
             self._now, self._complaint = chosen, ""
             self._show()

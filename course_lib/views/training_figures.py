@@ -19,7 +19,7 @@ KINDS = ("parameters", "gradients", "states")
 HATCHES = ("", "//", "..")
 
 
-def losses(runs: Mapping[str, Curve], x: str = "step", what: str = "loss", log: bool = True) -> Picture:
+def losses(runs: Mapping[str, Curve], x: str = "step", what: str = "loss") -> Picture:
     """Draw losses of runs: {name: losses}, one for each step, or {name: (x, losses)}.
 
     Raises ValueError for no run, or one of fewer than two points.
@@ -37,7 +37,7 @@ def losses(runs: Mapping[str, Curve], x: str = "step", what: str = "loss", log: 
         for number, (name, (of_x, y)) in enumerate(curves.items()):
             look = series(number) | {"markevery": (number, max(1, len(y) // 8)), "markersize": 6}
             axes.plot(of_x, y, **look, label=name, alpha=0.85)
-        if log and min(float(np.min(y)) for _, y in curves.values()) > 0:
+        if min(float(np.min(y)) for _, y in curves.values()) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set(xlabel=x, ylabel=what)

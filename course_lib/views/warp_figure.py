@@ -34,13 +34,12 @@ LOOKS = {
 SHOWN = 600  # cycles that a picture can hold
 
 
-def warps(named: SchedulerRun | Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
+def warps(named: Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
     """Draw what each warp does in each of the first `cycles` cycles, a row per warp.
 
-    named: what `warp_scheduler.simulate` returned, or several by name, drawn below each other. Raises
-    ValueError for none, or for more cycles than a picture holds.
+    named: what `warp_scheduler.simulate` returned, by name, drawn below each other. Raises ValueError for
+    none, or for more cycles than a picture holds.
     """
-    named = named if isinstance(named, Mapping) else {"": named}
     if not named:
         raise ValueError("There is nothing to draw: give what warp_scheduler.simulate returned.")
     if not 1 <= cycles <= SHOWN:
@@ -53,8 +52,7 @@ def warps(named: SchedulerRun | Mapping[str, SchedulerRun], cycles: int = 160) -
         said = f"From {low} to {high} % of the issue slots, with the same latencies"
     rows = sum(result.warps for result in named.values())
     with theme.figure(8.8, 1.7 + 0.42 * len(named) + 0.2 * rows) as fig:
-        heights = [result.warps + 1 for result in named.values()]
-        every = stacked(fig, heights)
+        every = stacked(fig, [result.warps + 1 for result in named.values()])
         for axes, (name, result) in zip(every, named.items(), strict=True):
             _draw(axes, result, cycles)
             axes.set_title(_subtitle(name, result), fontsize=10.5)
@@ -98,24 +96,24 @@ def _legend(fig: Any, results: Any, cycles: int) -> None:
 
 def _subtitle(name: str, result: SchedulerRun) -> str:
     used = digits(100 * result.utilisation)
-    return f"{name}{': ' if name else ''}{plural(result.warps, 'warp')}: {used} % of the issue slots used"
+    return f"{name}: {plural(result.warps, 'warp')}: {used} % of the issue slots used"
 
 
 # -- against the number of warps ---------------------------------------------------------------------------
 
 
 def latency_hiding(
-    named: OccupancyCurve | Mapping[str, OccupancyCurve],
+    named: Mapping[str, OccupancyCurve],
     measured: Mapping[str, Mapping[float, float]] | None = None,
     guess: Any = None,
 ) -> Picture:
     """Draw simulated issue-slot utilisation against warps per scheduler, with its two bounds.
 
-    named: what `warp_scheduler.occupancy_curve` returned, one or several by name. measured: for a name the
+    named: what `warp_scheduler.occupancy_curve` returned, by name. measured: for a name the
     measured utilisation (0 to 1) by warps per scheduler; the name says where it comes from. guess: a guessed
     number of warps (a number, an object with a `.value`, or None). Raises ValueError for no curve.
     """
-    named = named if isinstance(named, Mapping) else {"simulated": named}
+    measured = measured or {}
     if not named:
         raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
     name, first = next(iter(named.items()))
@@ -136,7 +134,7 @@ def latency_hiding(
         axes.plot(
             [], [], color=GREY, linewidth=1.2, linestyle=":", label="at most: Little's law, then the limit"
         )
-        for number, (name, points) in enumerate((measured or {}).items(), len(named)):
+        for number, (name, points) in enumerate(measured.items(), len(named)):
             colour, marker, _ = SERIES[number % len(SERIES)]
             axes.plot(list(points), _percent(points.values()), marker, label=name, **hollow(colour, 8, 1.6))
         guessed = value_of(guess)
@@ -144,14 +142,14 @@ def latency_hiding(
             axes.axvline(guessed, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
             beside(axes, f"your guess: {guessed:g}", (guessed, 3), (4, 0), fontsize=9.5)
         most = max(max(curve.warps) for curve in named.values())
-        axes.set(xlabel="warps on a scheduler", ylabel="% of the issue slots used")
-        axes.set(xlim=(0, max(most, guessed or 0) * 1.04), ylim=(0, 106))
+        limits = {"xlim": (0, max(most, guessed or 0) * 1.04), "ylim": (0, 106)}
+        axes.set(xlabel="warps on a scheduler", ylabel="% of the issue slots used", **limits)
         if measured:  # their names are long
             fig.legend(loc="outside lower left", fontsize=9, ncols=1)
         else:
             axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
         lines = [(name, zip(curve.warps, curve.simulated, strict=True)) for name, curve in named.items()]
-        lines += [(name, points.items()) for name, points in (measured or {}).items()]
+        lines += [(name, points.items()) for name, points in measured.items()]
         parts = []
         for name, points in lines:
             shown = ", ".join(f"{warps:g} {100 * share:.0f} %" for warps, share in points)
