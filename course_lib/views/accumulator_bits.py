@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from course_lib.simulators.tensor_core import HOPPER, SumStep, TensorCore, one_step
+from course_lib.simulators.tensor_core import HOPPER, SumStep, one_step
 from course_lib.theme import DEEP_PINK, GREY, INK, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.paper import Html, Sheet, card, note
 
@@ -20,6 +20,12 @@ MOST = 12  # products that fit into a picture
 CELL, ROW = 14.0, 22.0
 TOP, VALUE = 52.0, 112.0  # of the first row; width of the column of values
 CUT_PLACES = 12  # places behind the line that are drawn at most
+EXPLAINED = (
+    f"A model of {HOPPER.name}: every term moves to its place under the largest exponent, and what lies "
+    f"behind the line, beyond {HOPPER.sum_bits} bits after the leading place, is dropped before the sum. "
+    f"The sum then keeps {1 + HOPPER.result_bits} significant bits. An exponent is that of the two factors "
+    "together: a product may reach one place further to the left."
+)
 
 
 @dataclass(frozen=True)
@@ -34,10 +40,8 @@ class BitRow:
     lost: Fraction = Fraction(0)
 
 
-def accumulator_figure(
-    a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER
-) -> Html:
-    """Return one step of a tensor core for c + a . b as a picture of bits: what is kept and what is cut off.
+def accumulator_figure(a: Sequence[float], b: Sequence[float], c: float = 0.0) -> Html:
+    """Return one step of Hopper's tensor core for c + a . b as a picture of bits: what is kept, what cut off.
 
     a and b hold up to 12 numbers of e4m3 each, c is the old sum, float32. Raises ValueError for what cannot
     be a step.
@@ -45,10 +49,10 @@ def accumulator_figure(
     count = len(np.atleast_1d(a))
     if count > MOST:
         raise ValueError(f"a has {count} numbers, but the picture has room for 1 to {MOST}.")
-    step = one_step(a, b, c, core)
+    step = one_step(a, b, c, HOPPER)
     said = finding(step)
-    label = f"{said}. {in_words(step, core)}"
-    return Html(card(_drawing(step, core, label) + note(_explained(core)), label, title=said), label)
+    label = f"{said}. {in_words(step)}"
+    return Html(card(_drawing(step, label) + note(EXPLAINED), label, title=said), label)
 
 
 def finding(step: SumStep) -> str:
@@ -60,24 +64,24 @@ def finding(step: SumStep) -> str:
     return f"The step gives {_short(step.result)}, exact arithmetic {_short(step.exact)}{share}"
 
 
-def in_words(step: SumStep, core: TensorCore) -> str:
+def in_words(step: SumStep) -> str:
     """Return every row of the picture as a sentence."""
     said = [
-        f"The largest exponent is {step.unit + core.sum_bits}; bits below 2^{step.unit} are cut off."
+        f"The largest exponent is {step.unit + HOPPER.sum_bits}; bits below 2^{step.unit} are cut off."
         if any(term.exponent is not None for term in step.terms)
         else "All terms are 0."
     ]
-    for row in rows(step, core)[:-3]:
+    for row in rows(step)[:-3]:
         tail = f", of which {_short(row.lost)} is cut off" if row.lost else ", kept whole"
         said.append(f"{row.label}: {_short(row.value)}{tail}.")
     said.append(
-        f"Sum of what is kept: {_short(step.total)}; with {1 + core.result_bits} significant bits "
+        f"Sum of what is kept: {_short(step.total)}; with {1 + HOPPER.result_bits} significant bits "
         f"{_short(step.result)}. Exact: {_short(step.exact)}."
     )
     return " ".join(said)
 
 
-def rows(step: SumStep, core: TensorCore) -> list[BitRow]:
+def rows(step: SumStep) -> list[BitRow]:
     """Return the rows of the picture: the terms, the sum of what is kept, the result, the exact sum."""
     found = []
     for term in step.terms:
@@ -87,7 +91,7 @@ def rows(step: SumStep, core: TensorCore) -> list[BitRow]:
         lost = term.value - term.kept
         found.append(BitRow(label, term.value, term.exponent, step.unit, lost=lost))
     leading = math.frexp(float(step.total))[1] - 1
-    unit = max(leading - core.result_bits, step.unit)
+    unit = max(leading - HOPPER.result_bits, step.unit)
     return [
         *found,
         BitRow("sum of what is kept", step.total, unit=unit, is_sum=True),
@@ -122,9 +126,9 @@ class Grid:
         return self.at(self.low - 1)
 
 
-def _drawing(step: SumStep, core: TensorCore, label: str) -> str:
+def _drawing(step: SumStep, label: str) -> str:
     on = Sheet()
-    drawn = rows(step, core)
+    drawn = rows(step)
     grid = Grid.of(drawn, step.unit)
     line = grid.at(step.unit - 1)  # behind it all is cut
     high = (len(drawn) - 3) * ROW  # of the terms
@@ -133,13 +137,13 @@ def _drawing(step: SumStep, core: TensorCore, label: str) -> str:
         on.box(line, TOP - 4, grid.right - line, high + 2, fill=PINK_TINT, stroke=None)
         on.write(line + 5, TOP - 14, "cut off", size=12, fill=DEEP_PINK, bold=True)
     on.write(grid.left - 26, TOP - 14, "exponent", size=12, fill=QUIET, anchor="end")
-    for exponent in (step.unit + core.sum_bits, step.unit):
+    largest = step.unit + HOPPER.sum_bits
+    for exponent in (largest, step.unit):
         x = grid.at(exponent) + CELL / 2
         on.write(x, 22, f"2^{exponent}", size=12, anchor="middle", bold=True)
         on.line(x, 27, x, TOP - 6, stroke=GREY, width=1)
     for number, row in enumerate(drawn):
-        is_largest = row.exponent == step.unit + core.sum_bits
-        _row(on, row, TOP + number * ROW + (12 if row.is_sum else 0), grid, is_largest)
+        _row(on, row, TOP + number * ROW + (12 if row.is_sum else 0), grid, row.exponent == largest)
     y = TOP + high + 5
     on.line(8, y, grid.right + VALUE, y, stroke=INK, width=1.2)
     on.line(line, TOP - 10, line, y - 5, stroke=DEEP_PINK, width=2.5)
@@ -176,15 +180,6 @@ def _bit(on: Sheet, shown: str, x: float, y: float, row: BitRow, exponent: int) 
     on.write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", bold=is_bit, fill=fill)
     if is_cut:
         on.line(x + 1, y + 7, x + CELL - 1, y + 7, stroke=PINK, width=1.5)
-
-
-def _explained(core: TensorCore) -> str:
-    return (
-        f"A model of {core.name}: every term moves to its place under the largest exponent, and what lies "
-        f"behind the line, beyond {core.sum_bits} bits after the leading place, is dropped before the sum. "
-        f"The sum then keeps {1 + core.result_bits} significant bits. An exponent is that of the two factors "
-        "together: a product may reach one place further to the left."
-    )
 
 
 def _short(value: Fraction | float) -> str:

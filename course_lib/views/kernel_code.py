@@ -56,7 +56,7 @@ def gpu_code(kernel: Any, *args: Any, block: int | tuple[int, ...] | None = None
     if sentence := machine.missing("cubin"):
         if shipped and (not args or _in_words(args) == MATRICES):
             found = {one.cc: one for one in shipped}
-            return KernelCode(kernel, found.__getitem__, list(found), threads)
+            return KernelCode(kernel, lambda cc: replace(found[cc], threads=threads), list(found))
         return Html(card(f'<div style="max-width:76ch">{escape(sentence)}</div>', sentence), sentence)
     if not args and not shipped:
         raise ValueError(
@@ -65,7 +65,7 @@ def gpu_code(kernel: Any, *args: Any, block: int | tuple[int, ...] | None = None
         )
     compiled = functools.cache(lambda cc: _compiled(kernel, args, cc, threads))
     compiled(FIRST)  # what cannot be compiled is said now
-    return KernelCode(kernel, compiled, OFFERED, threads)
+    return KernelCode(kernel, compiled, OFFERED)
 
 
 class KernelCode(Live):
@@ -76,9 +76,8 @@ class KernelCode(Live):
         kernel: Any,
         listing: Callable[[Capability], Listing],
         offered: Sequence[Capability],
-        threads: int | None,
     ) -> None:
-        self._kernel, self._listing, self._threads = kernel, listing, threads
+        self._kernel, self._listing = kernel, listing
         kit = widgets()
         self.language = buttons(
             ["SASS", "PTX"], tooltips=["The machine code", "What the machine code is made from"]
@@ -101,8 +100,7 @@ class KernelCode(Live):
     @property
     def listing(self) -> Listing:
         """What is shown now."""
-        listing = self._listing(self.cc.value)
-        return listing if self._threads is None else replace(listing, threads=self._threads)
+        return self._listing(self.cc.value)
 
     def frame(self) -> str:
         """Return the picture of the present choice as HTML."""
@@ -124,8 +122,7 @@ class KernelCode(Live):
         return Html(shown.body.removesuffix("</div>") + ptx + "</div>" if listing.ptx else shown.body, text)
 
     def _kinds(self) -> list[tuple[str, str]]:
-        lines = self._listing(self.cc.value).lines(self.language.value)
-        kinds = dict.fromkeys(line.kind for line in lines)
+        kinds = dict.fromkeys(line.kind for line in self.listing.lines(self.language.value))
         return [("all kinds", ""), *((kind, kind) for kind in kinds)]
 
     def _other(self) -> None:
@@ -276,7 +273,7 @@ def _totals(listing: Listing) -> str:
 
 
 def _badge(kind: str) -> str:
-    sign, ground, ink = LOOKS.get(kind, ("?", PAPER, INK))
+    sign, ground, ink = LOOKS[kind]
     edge = f"outline:1.5px dashed {ink};" if kind == SPILL else ""
     return (
         f'<span style="background:{ground};color:{ink};{edge}padding:0 5px;border-radius:3px;'
@@ -286,7 +283,7 @@ def _badge(kind: str) -> str:
 
 
 def _rows(kernel: Any, lines: Sequence[ListedInstruction], only: str, whole: bool) -> list[str]:
-    texts, first = inspect.getsourcelines(getattr(kernel, "py_func", kernel))
+    texts, first = inspect.getsourcelines(kernel.py_func)
     # line counted from the decorator: line in the file, its text
     source = {number: (first + number, line.strip()) for number, line in enumerate(texts)}
     chosen = [line for line in lines if only in ("", line.kind)]
@@ -316,7 +313,7 @@ _CELL = "padding:1px 8px 1px 4px;overflow:hidden;text-overflow:ellipsis;white-sp
 
 
 def _row(line: ListedInstruction, source: dict[int, tuple[int, str]], is_repeated: bool) -> str:
-    sign, ground, ink = LOOKS.get(line.kind, ("?", PAPER, INK))
+    sign, ground, ink = LOOKS[line.kind]
     number, text = source.get(line.source, (None, ""))
     shown = "" if is_repeated or number is None else f"{number}&nbsp; {escape(text)}"
     edge = f";outline:1.5px dashed {ink};outline-offset:-2px" if line.kind == SPILL else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from course_lib.simulators.gpu.counting import WARP
@@ -44,7 +45,7 @@ def written(coordinates: tuple[int, ...]) -> str:
 def hierarchy(grid: Size, block: Size, number: int, warp: int, step: WarpStep | None) -> str:
     """Return the drawing of where a warp is and which lanes are active."""
     on = Sheet()
-    at, threads = place(number, grid), block[0] * block[1] * block[2]
+    at, threads = place(number, grid), math.prod(block)
     first, last = warp * WARP, min(warp * WARP + WARP, threads) - 1
     lanes = active_lanes(step, last - first + 1)
     titles = (
@@ -118,7 +119,7 @@ def _grid(on: Sheet, grid: Size, at: tuple[int, ...]) -> None:
 def _block(on: Sheet, block: Size, first: int, last: int, x: float) -> None:
     """Draw the block's threads, x across, y (and z) down; long rows go on in the next line."""
     columns = block[0] if block[0] <= 64 else WARP
-    rows = -(-(block[0] * block[1] * block[2]) // columns)
+    rows = -(-math.prod(block) // columns)
     wide, high = _cells(columns, rows)
     _mesh(on, x, columns, rows, wide, high)
     top = _top(rows, high)

@@ -104,10 +104,9 @@ class MessageSteps(Steps):
             return
         for begin in range(0, self.network.ranks, self.network.group):
             at = self._where[begin : begin + self.network.group]
-            (x, y), (right, bottom) = at.min(axis=0) - 26, at.max(axis=0) + 26
-            on.box(
-                float(x), float(y), float(right - x), float(bottom - y), fill=GREY_TINT, stroke=LINE, radius=8
-            )
+            corner = at.min(axis=0) - 26
+            place = [*corner.tolist(), *(at.max(axis=0) + 26 - corner).tolist()]
+            on.box(*place, fill=GREY_TINT, stroke=LINE, radius=8)
 
     def _draw_messages(self, on: Sheet, step: Step) -> None:
         if self._is_grid:
@@ -168,11 +167,7 @@ def _positions(
         across = max(1, min(groups, int(860 / (2 * radius + 80))))
         turn = 0.25 * (groups > 1)  # of a place: else two messages between groups would lie on one line
         angle = 2 * math.pi * (np.arange(group) + turn) / group - math.pi / 2
-        circle = (
-            np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-            if group > 1
-            else np.zeros((1, 2))
-        )
+        circle = (group > 1) * radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         pitch = 2 * radius + 80
         first = 40 + radius + pitch * np.stack(np.divmod(np.arange(groups), across)[::-1], axis=1)
         where = (first[:, None] + circle).reshape(-1, 2)[: network.ranks]

@@ -85,10 +85,10 @@ def _draw(axes: Axes, points: Sequence[PromotionError]) -> None:
         mine = [one for one in points if one.promote_every == every]
         sizes, errors = [one.K for one in mine], [100 * one.relative_error for one in mine]
         axes.plot(sizes, errors, **series(number), markersize=6, label=name(every))
-    sizes = sorted({one.K for one in points})
-    rounding = {one.K: 100 * one.bfloat16_error for one in points}
+    rounding = sorted({one.K: 100 * one.bfloat16_error for one in points}.items())
+    sizes, errors = zip(*rounding, strict=True)
     look = {"color": GREY, "linewidth": 1.2, "linestyle": (0, (1, 1))}
-    axes.plot(sizes, [rounding[K] for K in sizes], label="rounding to bfloat16 alone", **look)
+    axes.plot(sizes, errors, label="rounding to bfloat16 alone", **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     shown = sizes[:: max(1, len(sizes) // 4)]

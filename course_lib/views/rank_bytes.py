@@ -45,8 +45,8 @@ def rank_bytes(
         axes.set_yscale("log")
         axes.set_xticks(x, [str(ranks) for ranks in x])
         axes.minorticks_off()
-        axes.set(xlabel="ranks P (marks: counted in a rehearsal)", ylabel="matrices sent by a rank")
-        axes.set(ylim=(min(y) / 4, 3), xlim=(x[0] / 1.2, 2.2 * x[-1]))
+        labels = {"xlabel": "ranks P (marks: counted in a rehearsal)", "ylabel": "matrices sent by a rank"}
+        axes.set(ylim=(min(y) / 4, 3), xlim=(x[0] / 1.2, 2.2 * x[-1]), **labels)
         points = "; ".join(
             f"{name} {', '.join(f'{ranks}: {digits(sent)}' for ranks, sent in sorted(curve.items()))}"
             for name, curve in {**predicted, "the bound": bound}.items()

@@ -126,12 +126,10 @@ class ShardSteps(Steps):
 
     def static(self) -> Html:
         """Return all steps of the algorithm that is chosen, beneath each other."""
-        told = ". ".join(self.said(step) for step in range(1, self.last + 1)) + "."
+        steps = range(1, self.last + 1)
+        told = ". ".join(map(self.said, steps)) + "."
         title = f"{self.algorithm.value} on {self.side} x {self.side} ranks; the colour is k"
-        return Html(
-            card(side_by_side([self.frame(step) for step in range(1, self.last + 1)]), told, title=title),
-            told,
-        )
+        return Html(card(side_by_side([*map(self.frame, steps)]), told, title=title), told)
 
 
 def _block(on: Sheet, x: float, y: float, k: int | None, is_used: bool, *words: str) -> None:

@@ -24,7 +24,9 @@ def register_tile(tile: Any, thread: int = 37) -> Html:
     tile: the `CudaTile` of `cuda-1d` or `cuda-2d`. Raises ValueError for a thread that the block lacks.
     """
     whole("thread", thread, least=0, most=tile.threads - 1)
-    said = f"Thread {thread} of {tile.threads}: {tile.TM} x {tile.TN} sums, {_loads(tile)}"
+    loads = f"{tile.TM} + {tile.TN} = {plural(tile.TM + tile.TN, 'number')} loaded"
+    sums = f"{tile.TM} x {tile.TN} sums"
+    said = f"Thread {thread} of {tile.threads}: {sums}, {loads} for {plural(tile.TM * tile.TN, 'FMA')}"
     row, column = corner(tile, thread)
     rows, columns = _span(row, tile.TM), _span(column, tile.TN)
     words = (
@@ -38,11 +40,6 @@ def register_tile(tile: Any, thread: int = 37) -> Html:
 def corner(tile: Any, thread: int) -> tuple[int, int]:
     """Return the first row and column that a thread computes, in the block's piece of C."""
     return thread // (tile.BN // tile.TN) * tile.TM, thread % (tile.BN // tile.TN) * tile.TN
-
-
-def _loads(tile: Any) -> str:
-    loads = plural(tile.TM + tile.TN, "number")
-    return f"{tile.TM} + {tile.TN} = {loads} loaded for {plural(tile.TM * tile.TN, 'FMA')}"
 
 
 def _span(first: int, count: int) -> str:

@@ -31,12 +31,11 @@ def two_whys(whys: Sequence[Why]) -> Picture:
         axes.set_xscale("log")
         for place, why in enumerate(whys):
             _draw(axes, why, 4 * place)
-        names = [step for _ in whys for step in STEPS]
         rows = [4 * place + step for place in range(len(whys)) for step in range(3)]
-        axes.set_yticks(rows, names)
-        axes.set_ylim(max(rows) + 0.7, -1.2)
+        axes.set_yticks(rows, STEPS * len(whys))
         least = min(min(why.predicted.ratio, why.talk.ratio) for why in whys)
-        axes.set_xlim(least / 1.6, 2 * max(why.at_peak for why in whys))
+        most = max(why.at_peak for why in whys)
+        axes.set(ylim=(max(rows) + 0.7, -1.2), xlim=(least / 1.6, 2 * most))
         axes.set_xticks([5, 10, 20, 50, 100], ["5x", "10x", "20x", "50x", "100x"])
         axes.minorticks_off()
         axes.set_xlabel("time on the CPU / time on the GPU (logarithmic)")

@@ -62,10 +62,9 @@ def warps(named: Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
         headline(fig, said, 80)
         parts = []
         for name, result in named.items():
-            shares = [
-                f"{state} {100 * result.share(state):.0f} %" for state in STATES if result.share(state) > 0
-            ]
-            parts.append(f"{_subtitle(name, result)} ({', '.join(shares)})")
+            shares = {state: result.share(state) for state in STATES}
+            each = ", ".join(f"{state} {100 * share:.0f} %" for state, share in shares.items() if share > 0)
+            parts.append(f"{_subtitle(name, result)} ({each})")
         what = f"The states of warps in the first {cycles} cycles, a row per warp"
         return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.")
 
