@@ -8,14 +8,12 @@ float32, eager.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
 from course_lib.measure.table import digits, seconds_in_words, times
-from course_lib.speech import encoder_recordings
-from course_lib.speech.encoder_recordings import EncoderRecording
-from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
 from course_lib.theme import GREY, INK, PINK, Picture
 from course_lib.views.figures import headline, hollow
@@ -26,6 +24,9 @@ from course_lib.views.paper import Html, card, escape, note, plural, table, uppe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from course_lib.speech.encoder_recordings import EncoderRecording
+    from course_lib.speech.encoder_speed import SpeedPoint
+
 EXPLAINED = (
     "A forward: so long every utterance of the batch waits. An utterance: that divided by the batch, what "
     "one costs the machine. Error: the largest difference from eager float32 for the same input, over the "
@@ -34,34 +35,23 @@ EXPLAINED = (
 WAITS = "GPU busy: the GPU's own time; what a forward takes beyond it, the GPU waits for the CPU's launches."
 
 
-def encoder_speed(
-    source: EncoderRecording | Sequence[SpeedPoint] | None, origin: str = ""
-) -> SpeedExplorer | Html:
-    """Return sliders over the points of a recording, or over what `encoder_speed.measure` gave.
-
-    origin: where points come from, shown with them (a recording knows its own). None, for a recording that
-    there is not, gives a sentence. Raises TypeError or ValueError for points that make no sweep.
-    """
-    if source is None:
-        sentence = encoder_recordings.none()
-        return Html(card(escape(sentence), sentence), sentence)
-    if isinstance(source, EncoderRecording):
-        return SpeedExplorer(Measured(source.points), source.origin, source.notes)
-    return SpeedExplorer(Measured(source), origin)
+def encoder_speed(recording: EncoderRecording) -> SpeedExplorer:
+    """Return sliders over the points of a recording, which has one of batch 1, float32 and eager."""
+    return SpeedExplorer(Measured(recording.points), recording.origin, recording.notes)
 
 
 class SpeedExplorer(Explorer):
     """The sliders: `.controls` by axis, `.setting` the chosen one; `frame(setting, axis)` draws a choice."""
 
-    def __init__(self, measured: Measured, origin: str = "", notes: Sequence[str] = ()) -> None:
-        self.measured, self.origin, self.notes = measured, origin, tuple(notes)
+    def __init__(self, measured: Measured, origin: str, notes: Sequence[str]) -> None:
+        self.measured, self.origin, self.notes = measured, origin, notes
         self.setting = best(measured).setting
         self.axis = "batch"
         super().__init__()
         kit = widgets()
         self.controls: dict[str, Any] = {}
         for axis in AXES:
-            values = self.measured.values(axis)
+            values = measured.values(axis)
             if len(values) < 2:
                 continue  # nothing to choose
             shown = {
@@ -73,23 +63,20 @@ class SpeedExplorer(Explorer):
                 control = kit.SelectionSlider(**shown, layout={"width": "min(420px, 95%)"}, tooltip=KEYS)
             else:
                 control = buttons(**shown, layout={"width": "auto"})
-            control.observe(self._moved(axis), names="value")
+            control.observe(partial(self._moved, axis), names="value")
             self.controls[axis] = control
         self._show("")
         self.widget = kit.VBox([*self.controls.values(), self.status, self.picture])
 
-    def _moved(self, axis: str) -> Callable[[Any], None]:
-        def moved(change: Any) -> None:
-            if self._is_moving:
-                return
-            self.setting, given_way = self.measured.choose(self.setting, axis, change["new"])
-            self.axis = axis if axis in CURVES else self.axis
-            with self._moving():  # the others follow
-                for other, control in self.controls.items():
-                    control.value = getattr(self.setting, other)
-            self._show(given_way)
-
-        return moved
+    def _moved(self, axis: str, change: Any) -> None:
+        if self._is_moving:
+            return
+        self.setting, given_way = self.measured.choose(self.setting, axis, change["new"])
+        self.axis = axis if axis in CURVES else self.axis
+        with self._moving():  # the others follow
+            for other, control in self.controls.items():
+                control.value = getattr(self.setting, other)
+        self._show(given_way)
 
     def _show(self, sentence: str) -> None:
         self._draw(self.frame(self.setting, self.axis))
@@ -98,16 +85,16 @@ class SpeedExplorer(Explorer):
     def frame(self, setting: Setting, axis: str = "batch") -> str:
         """Return the curves along an axis with a setting marked, and its figures beside the baseline's."""
         picture = chosen_curves(self.measured, setting, axis, self.origin)
-        rows = [setting, *([self.measured.base] if setting != self.measured.base else [])]
-        body = picture._repr_html_() + self._table(rows, marked=(0,))
+        rows = dict.fromkeys((setting, self.measured.base))  # one row, if it is the baseline
+        body = picture._repr_html_() + self._table(rows, marked=0)
         return card(body + note(self._explained()), picture.alt)
 
     def static(self) -> Html:
         """Return the curves over the batch, and every point in a table."""
         picture = main_curves(self.measured, self.origin)
-        every = list(self.measured.points)
-        fastest = every.index(best(self.measured).setting)
-        body = picture._repr_html_() + self._table(every, marked=(fastest,))
+        every = self.measured.points
+        fastest = list(every).index(best(self.measured).setting)
+        body = picture._repr_html_() + self._table(every, marked=fastest)
         said = finding(self.measured, best(self.measured).setting)
         explained = " ".join([self._explained(), *self.notes])
         return Html(card(body + note(explained), picture.alt), f"{said}. {picture.alt} {explained}")
@@ -119,12 +106,12 @@ class SpeedExplorer(Explorer):
     def _has_busy(self) -> bool:
         return any(point.busy_s is not None for point in self.measured.points.values())
 
-    def _table(self, settings: Sequence[Setting], marked: tuple[int, ...]) -> str:
+    def _table(self, settings: Iterable[Setting], marked: int) -> str:
         head = ["", "audio, s a second", "x baseline", "a forward, ms", "an utterance, ms", "error"]
         if self._has_busy():
             head.insert(4, "GPU busy, ms")
         rows = [self._cells(one) for one in settings]
-        return f'<div style="overflow-x:auto">{table(head, rows, marked=marked)}</div>'
+        return f'<div style="overflow-x:auto">{table(head, rows, marked=(marked,))}</div>'
 
     def _cells(self, setting: Setting) -> list[str]:
         point, base = self.measured[setting], self.measured[self.measured.base]
@@ -138,12 +125,13 @@ class SpeedExplorer(Explorer):
             f"{point.error:.0e}" if point.error else "0",
         ]
         if self._has_busy():
-            cells.insert(4, digits(point.busy_s * 1e3) if point.busy_s is not None else "–")
+            cells.insert(4, "–" if point.busy_s is None else digits(point.busy_s * 1e3))
         return cells
 
 
 #: What can be chosen, in the order of the controls; on one device.
 AXES = ("batch", "frames", "dtype", "threads", "how")
+CURVES = ("batch", "frames", "threads")  # along these, which are numbers, there are curves
 NAMES = {"batch": "batch", "frames": "length", "dtype": "dtype", "threads": "threads", "how": "run"}
 HOW_WORDS = {"eager": "eager", "compiled": "torch.compile", "graph": "CUDA graph"}
 
@@ -158,12 +146,9 @@ def words(axis: str, value: Any) -> str:
 def in_words(setting: Setting, but: Setting | None = None) -> str:
     """Return a setting in short; with `but`, what differs from that one (and always the batch)."""
     parts = [f"batch {setting.batch}"]
-    if but is None or setting.frames != but.frames:
-        parts.append(words("frames", setting.frames))
-    if but is None or setting.dtype != but.dtype:
-        parts.append(setting.dtype)
-    if but is None or setting.how != but.how:
-        parts.append(words("how", setting.how))
+    for axis in ("frames", "dtype", "how"):
+        if but is None or getattr(setting, axis) != getattr(but, axis):
+            parts.append(words(axis, getattr(setting, axis)))
     if setting.device == "cpu" and (but is None or setting.threads != but.threads):
         parts.append(plural(setting.threads, "thread"))
     return ", ".join(parts)
@@ -173,28 +158,12 @@ class Measured:
     """The points of one sweep on one device, by setting; `base` is batch 1, float32, eager."""
 
     def __init__(self, points: Sequence[SpeedPoint]) -> None:
-        """Raise TypeError or ValueError for what is no sweep over one device with a baseline."""
-        points = list(points)
-        if not points or not all(isinstance(point, SpeedPoint) for point in points):
-            raise TypeError("The points must be SpeedPoints, one or more: give what measure() gave.")
-        if len({point.setting.device for point in points}) > 1:
-            raise ValueError("The points are of two devices: give those of one, a view for each.")
         self.points = {point.setting: point for point in points}
         plain = [one for one in self.points if (one.batch, one.dtype, one.how) == (1, "float32", "eager")]
-        if not plain:
-            raise ValueError(
-                "No point has batch 1, float32 and eager, to compare the others with: measure that, too."
-            )
-        most = max(one.threads for one in plain)
-        self.base = next(one for one in plain if one.threads == most)
+        self.base = max(plain, key=lambda one: one.threads)
 
     def __getitem__(self, setting: Setting) -> SpeedPoint:
         return self.points[setting]
-
-    @property
-    def device(self) -> str:
-        """ "cpu" or "cuda"."""
-        return self.base.device
 
     def values(self, axis: str) -> list[Any]:
         """Return what was measured of an axis, in order."""
@@ -224,33 +193,31 @@ class Measured:
 
     def along(self, axis: str, setting: Setting) -> list[SpeedPoint]:
         """Return a setting's point and those that differ from it in one axis only, in order of that axis."""
-        found = [
-            point
-            for one, point in self.points.items()
-            if all(getattr(one, other) == getattr(setting, other) for other in AXES if other != axis)
-        ]
+        own = {axis: getattr(setting, axis)}
+        found = [point for one, point in self.points.items() if one.but(**own) == setting]
         return sorted(found, key=lambda point: getattr(point.setting, axis))
 
 
 def _distance(setting: Setting, other: Setting) -> float:
     """Return by how many doublings the numbers of two settings differ."""
-    numbers = ("batch", "frames", "threads")
-    return sum(abs(math.log2(getattr(setting, axis) / getattr(other, axis))) for axis in numbers)
+    return sum(abs(math.log2(getattr(setting, axis) / getattr(other, axis))) for axis in CURVES)
 
 
 def _moves(setting: Setting, other: Setting) -> int:
     return sum(getattr(setting, axis) != getattr(other, axis) for axis in AXES)
 
 
-CURVES = ("batch", "frames", "threads")  # along these there are curves
 LABELS = {
     "batch": "batch: utterances in one forward",
     "frames": "length of an utterance, s",
     "threads": "threads",
 }
-WIDTH, HEIGHT = 8.6, 3.7
+#: What the two panels show of a point.
+PANELS = {
+    "seconds of audio a second": lambda point: point.audio_per_s,
+    "ms until a forward is done": lambda point: point.seconds * 1e3,
+}
 WIDE_RANGE = 25.0  # from this ratio on an axis that starts at 0 would hide the small values
-SIZE = 62  # of a figure's title, in letters a line
 
 
 def finding(measured: Measured, setting: Setting) -> str:
@@ -285,7 +252,7 @@ def is_open(point: SpeedPoint, base: SpeedPoint, ratio: float) -> bool:
 # -- one choice --------------------------------------------------------------------------------------------
 
 
-def chosen_curves(measured: Measured, setting: Setting, axis: str, origin: str = "") -> Picture:
+def chosen_curves(measured: Measured, setting: Setting, axis: str, origin: str) -> Picture:
     """Draw both figures along an axis for a chosen setting, beside the same curve of the baseline."""
     base = measured.base
     beside = base.but(**{other: getattr(setting, other) for other in ("batch", "frames") if other != axis})
@@ -311,7 +278,7 @@ def _family(setting: Setting, axis: str) -> str:
 # -- all of it ---------------------------------------------------------------------------------------------
 
 
-def main_curves(measured: Measured, origin: str = "") -> Picture:
+def main_curves(measured: Measured, origin: str) -> Picture:
     """Draw both figures over the batch, a curve for each way to run; the title names the fastest."""
     base, series = measured.base, {}
     for how in HOWS:
@@ -331,25 +298,22 @@ def _draw(
     origin: str,
 ) -> Picture:
     base = measured[measured.base]
-    with theme.figure(WIDTH, HEIGHT + 0.2 * len(series)) as fig:
-        speed, wait = fig.subplots(1, 2)
-        for axes, what in ((speed, "audio_per_s"), (wait, "ms")):
+    with theme.figure(8.6, 3.7 + 0.2 * len(series)) as fig:
+        for axes, (what, y) in zip(fig.subplots(1, 2), PANELS.items(), strict=True):
             for number, (name, points) in enumerate(series.items()):
                 x = [_x(axis, point.setting) for point in points]
-                y = [_y(what, point) for point in points]
-                axes.plot(x, y, **look_of(number), markersize=6, label=name)
-            _mark(axes, _x(axis, base.setting), _y(what, base), "baseline", INK, "x")
+                axes.plot(x, list(map(y, points)), **look_of(number), markersize=6, label=name)
+            _mark(axes, _x(axis, base.setting), y(base), "baseline", INK, "x", 8)
             if chosen is not None:
-                _mark(axes, _x(axis, chosen), _y(what, measured[chosen]), "chosen", PINK, "o")
+                _mark(axes, _x(axis, chosen), y(measured[chosen]), "chosen", PINK, "o", 14)
             _scales(axes, axis, series)
-        for axes, what in ((speed, "seconds of audio a second"), (wait, "ms until a forward is done")):
             scale = ", logarithmic" if axes.get_yscale() == "log" else ""
             axes.set_title(what + scale, fontsize=10.5, fontweight="normal")
-        handles, labels = speed.get_legend_handles_labels()
+        handles, labels = axes.get_legend_handles_labels()  # those of one panel
         fig.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=9)
-        headline(fig, said, SIZE)
-        if origin:
-            fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
+        headline(fig, said, 62)
+        fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
+        alt = f"Audio a second and time of a forward against {LABELS[axis]}. {said}. "
         parts = []
         for name, points in series.items():
             values = (
@@ -357,21 +321,14 @@ def _draw(
                 for one in points
             )
             parts.append(f"{name}: {', '.join(values)}")
-        end = f" {upper(origin)}." if origin else ""
-        what = f"Audio a second and time of a forward against {LABELS[axis]}"
-        return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.{end}")
+        return Picture.of(fig, f"{alt}{'; '.join(parts)}. {upper(origin)}.")
 
 
 def _x(axis: str, setting: Setting) -> float:
     return setting.length_s if axis == "frames" else getattr(setting, axis)
 
 
-def _y(what: str, point: SpeedPoint) -> float:
-    return point.audio_per_s if what == "audio_per_s" else point.seconds * 1e3
-
-
-def _mark(axes: Axes, x: float, y: float, name: str, colour: str, shape: str) -> None:
-    size = 14 if shape == "o" else 8
+def _mark(axes: Axes, x: float, y: float, name: str, colour: str, shape: str, size: float) -> None:
     look = hollow(colour, size, 2.2)
     axes.plot([x], [y], marker=shape, linestyle="none", zorder=5, label=name, **look)
 

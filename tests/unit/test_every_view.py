@@ -11,7 +11,6 @@ import view_samples
 from tools.html_page import HtmlPage
 from view_samples import RACE, course, misses
 from view_samples import cpu_profile as cpu
-from view_samples import speed_points as points
 
 from course_lib import views
 
@@ -180,9 +179,6 @@ REFUSED = [
     (lambda v: v.cache_walk("xyz"), "nest is 'xyz'"),
     (lambda v: v.cancellation(*view_samples._tables(), "33"), "block is '33'"),
     (lambda v: v.compare_assembly([]), "must name the functions"),
-    (lambda v: v.encoder_speed([]), "must be SpeedPoints"),
-    (lambda v: v.encoder_speed(points()[1:2]), "No point has batch 1, float32 and eager"),
-    (lambda v: v.encoder_speed([*points(), *points("cuda")]), "of two devices"),
     (lambda v: v.explore_format(0.3, "e3m4"), "format is 'e3m4', but it must be one of 'e4m3', 'e5m2'"),
     (lambda v: v.gantt([]), "no timeline to draw"),
     (lambda v: v.gpu_code(len), "a function with @cuda.jit is needed"),
