@@ -22,10 +22,10 @@ NOTHING = 5e-4  # a serial fraction that the times may hide: then no limit can b
 def amdahl(measured: Speedups) -> Picture:
     """Draw what `amdahl.speedups` measured, the fitted law with its 95 % band, the ideal line, the limit."""
     law = measured.fit()
-    times, cores = dict(measured.times), measured.cores
     base = law.times.get(1, law.time(1))
+    gains = {p: base / seconds for p, seconds in measured.times.items()}
     last = max(8, AHEAD * max(law.times))
-    title = _finding(law, times, cores, base)
+    title = _finding(law, gains, measured.cores)
     with panel(8.0, 4.8, title, 74) as (fig, axes):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
@@ -41,17 +41,16 @@ def amdahl(measured: Speedups) -> Picture:
             ends = [[1 / (s + (1 - s) / p) for p in curve] for s in (high, low)]
             look = {"color": VIOLET, "alpha": 0.12, "linewidth": 0}
             axes.fill_between(curve, *ends, label="95 % of what the times allow", **look)
-        _points(axes, times, cores, base)
+        _points(axes, gains, measured.cores)
         _limit(axes, law, last)
         ticks = [2**n for n in range(int(math.log2(last)) + 1)]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.set_yticks(ticks, [f"{tick}x" for tick in ticks])
         axes.minorticks_off()
         axes.set(xlabel="threads p", ylabel="speed-up T(1) / T(p)", xlim=(0.93, last * 1.05))
-        lowest = min(base / seconds for seconds in times.values())
-        axes.set_ylim(min(0.8, 0.8 * lowest), last * 1.05)
+        axes.set_ylim(min(0.8, 0.8 * min(gains.values())), last * 1.05)
         axes.legend(loc="upper left", fontsize=9)
-        points = ", ".join(f"{p}: {digits(base / seconds)}x" for p, seconds in times.items())
+        points = ", ".join(f"{p}: {digits(gain)}x" for p, gain in gains.items())
         alt = f"Speed-up against threads on log-log axes. {title}. Measured: {points}. {law}"
         return Picture.of(fig, alt)
 
@@ -82,14 +81,14 @@ def thread_curves(measured: Mapping[str, Speedups], predicted: Mapping[str, Mapp
         return Picture.of(fig, f"Speed-up against threads. {title}. {points}.")
 
 
-def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> None:
-    inside = {p: base / seconds for p, seconds in times.items() if p <= cores}
-    beyond = {p: base / seconds for p, seconds in times.items() if p > cores}
-    axes.plot(list(inside), list(inside.values()), "o", color=PINK, markersize=8, label="measured", zorder=4)
+def _points(axes: Axes, gains: dict[int, float], cores: int) -> None:
+    inside = [p for p in gains if p <= cores]
+    beyond = [p for p in gains if p > cores]
+    axes.plot(inside, [gains[p] for p in inside], "o", color=PINK, markersize=8, label="measured", zorder=4)
     if beyond:
         label = f"more threads than the {cores} cores (not in the fit)"
         look = hollow(PINK, 8, 1.8)
-        axes.plot(list(beyond), list(beyond.values()), "s", label=label, zorder=4, **look)
+        axes.plot(beyond, [gains[p] for p in beyond], "s", label=label, zorder=4, **look)
 
 
 def _limit(axes: Axes, law: Fit, last: int) -> None:
@@ -99,9 +98,9 @@ def _limit(axes: Axes, law: Fit, last: int) -> None:
         beside(axes, words, (last, law.limit), (-4, 4), ha="right", fontsize=9.5)
 
 
-def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:
-    top = max(p for p in times if p <= cores)
-    said = f"{top} threads are {digits(base / times[top])}x as fast"
+def _finding(law: Fit, gains: dict[int, float], cores: int) -> str:
+    top = max(p for p in gains if p <= cores)
+    said = f"{top} threads are {digits(gains[top])}x as fast"
     if not law.is_told:
         low, high = (digits(100 * end, 2) for end in law.interval)
         return f"The serial part cannot be told on this run ({low} to {high} %): run again"

@@ -15,6 +15,7 @@ from course_lib.theme import DEEP_PINK, GREY, GREY_TINT, INK, PINK, PINK_TINT, Q
 from course_lib.views.paper import Html, Sheet, card, in_bytes, note, plural
 
 DRAWN_ROWS, DRAWN_COLUMNS = 3, 4
+SIDE, LEFT = 46.0, 16.0  # of a pointer or a number; left margin
 SHARED_LABEL = 270.0  # room beside a list that stands in several rows, for the words that say so
 
 
@@ -94,38 +95,35 @@ def _lists(on: Sheet, rows: list[list[Any]], shown: list[list[Any]]) -> tuple[fl
 
     A list that stands in several rows is drawn once, with an arrow from each.
     """
-    side, high, left = 46.0, 26.0, 16.0
-    row_width = len(shown[0]) * side
-    gap = 48.0
+    high, row_width, gap = 26.0, len(shown[0]) * SIDE, 48.0
     objects = sorted({id(x): x for row in shown for x in row}.items())
     first = objects[0][0]
     places: dict[int, list[int]] = {}  # list -> the rows it is, of all and not only of those drawn
     for n, row in enumerate(rows):
         places.setdefault(id(row), []).append(n)
-    starts: dict[int, float] = {}
-    end = left
-    for row in rows[: len(shown)]:
-        if id(row) not in starts:
-            starts[id(row)] = end
-            end += row_width + (SHARED_LABEL if len(places[id(row)]) > 1 else gap)
-    width = max(end, left + len(objects) * 62, 560)
+    starts: dict[int, float] = {}  # row -> where the list begins that it is the first to be
+    end = LEFT
     top, middle, bottom = 46.0, 122.0, 232.0
-    on.write(left, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
+    on.write(LEFT, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
     words = f"list, {in_bytes(sys.getsizeof(rows))}"
-    on.write(left + len(shown) * side + 10, top + 17, words, size=12, fill=QUIET)
-    place = {address: left + n * 62 + 27 for n, (address, _) in enumerate(objects)}
+    on.write(LEFT + len(shown) * SIDE + 10, top + 17, words, size=12, fill=QUIET)
+    place = {address: LEFT + n * 62 + 27 for n, (address, _) in enumerate(objects)}
     for n, row in enumerate(shown):
-        pointer = left + (n + 0.5) * side
-        on.box(left + n * side, top, side, high, fill=PINK_TINT, stroke=PINK)
-        start, same = starts[id(rows[n])], places[id(rows[n])]
+        pointer = LEFT + (n + 0.5) * SIDE
+        on.box(LEFT + n * SIDE, top, SIDE, high, fill=PINK_TINT, stroke=PINK)
+        same = places[id(rows[n])]
+        if same[0] == n:
+            starts[n] = end
+            end += row_width + (SHARED_LABEL if len(same) > 1 else gap)
+        start = starts[same[0]]
         tip = start + 14 + 9 * same.index(n)
         on.arrow(pointer, top + high, tip, middle - 2, stroke=GREY)
         if same[0] != n:
             continue
         for k, value in enumerate(row):
-            x = start + k * side
-            on.box(x, middle, side, high, fill=PINK_TINT, stroke=PINK)
-            on.arrow(x + side / 2, middle + high, place[id(value)], bottom - 2, stroke=INK, width=1.1)
+            x = start + k * SIDE
+            on.box(x, middle, SIDE, high, fill=PINK_TINT, stroke=PINK)
+            on.arrow(x + SIDE / 2, middle + high, place[id(value)], bottom - 2, stroke=INK, width=1.1)
         size = in_bytes(sys.getsizeof(rows[n]))
         if len(same) == 1:
             on.write(start + 24, middle - 6, f"row {n}, {size}", size=12, fill=QUIET)
@@ -140,8 +138,8 @@ def _lists(on: Sheet, rows: list[list[Any]], shown: list[list[Any]]) -> tuple[fl
     kind = type(objects[0][1]).__name__
     each = in_bytes(sys.getsizeof(objects[0][1]))
     base = f"{kind} objects of {each} each, by address: bytes from {first:#x}"
-    on.write(left, bottom + 66, base, size=12, fill=QUIET)
-    return bottom + 66, width
+    on.write(LEFT, bottom + 66, base, size=12, fill=QUIET)
+    return bottom + 66, max(end, LEFT + len(objects) * 62, 560)
 
 
 def _row_names(places: list[int]) -> str:
@@ -153,18 +151,17 @@ def _row_names(places: list[int]) -> str:
 
 def _array(on: Sheet, array: Any, top: float) -> float:
     """Draw the array's buffer: one row of numbers, each with its offset; return where it ends."""
-    side, left = 46.0, 16.0
     flat = array.reshape(-1)[: DRAWN_ROWS * DRAWN_COLUMNS].tolist()
     words = f"array: {array.dtype} numbers in one buffer, no pointers between"
-    on.write(left, top, words, bold=True, fill=VIOLET)
+    on.write(LEFT, top, words, bold=True, fill=VIOLET)
     for n, value in enumerate(flat):
-        x = left + n * side
-        on.box(x, top + 14, side, 28, fill=VIOLET_TINT, stroke=VIOLET)
-        _number(on, value, n * array.itemsize, x + side / 2, top + 33, top + 58)
+        x = LEFT + n * SIDE
+        on.box(x, top + 14, SIDE, 28, fill=VIOLET_TINT, stroke=VIOLET)
+        _number(on, value, n * array.itemsize, x + SIDE / 2, top + 33, top + 58)
     if len(flat) < array.size:
-        on.write(left + len(flat) * side + 8, top + 33, "…")
+        on.write(LEFT + len(flat) * SIDE + 8, top + 33, "…")
     base = f"bytes from {array.ctypes.data:#x}"
-    on.write(left, top + 78, base, size=12, fill=QUIET)
+    on.write(LEFT, top + 78, base, size=12, fill=QUIET)
     return top + 82
 
 
@@ -174,12 +171,8 @@ def _number(on: Sheet, value: Any, distance: int, middle: float, y: float, below
     if isinstance(value, float):
         shown = f"{value:.3g}" + (".0" if value.is_integer() and abs(value) < 1e3 else "")
     on.write(middle, y, shown, size=13, anchor="middle", bold=True)
-    on.write(middle, below, offset(distance), size=11, fill=QUIET, anchor="middle")
-
-
-def offset(distance: int) -> str:
-    """Return a distance between two addresses, in bytes as far as they are readable."""
-    return f"+{distance:,}" if distance < 10_000 else f"+{in_bytes(distance)}"
+    offset = f"{distance:,}" if distance < 10_000 else in_bytes(distance)
+    on.write(middle, below, f"+{offset}", size=11, fill=QUIET, anchor="middle")
 
 
 def _checked(rows: Any) -> list[list[Any]]:

@@ -44,7 +44,7 @@ class CacheMoment:
     index: dict[str, int]  # i, j, k
     touched: dict[str, tuple[Line, bool]]  # matrix -> its line, and whether it was in the cache
     evicted: tuple[Line, ...]
-    slots: tuple[Line | None, ...]  # the cache's places, the line used last first; None: empty
+    held: tuple[Line, ...]  # by the cache, the line used last first
     misses: dict[str, int]  # so far
     hits: dict[str, int]
 
@@ -55,14 +55,12 @@ def moments(nest: str) -> tuple[CacheMoment, ...]:
     from course_lib.simulators import traces
     from course_lib.simulators.cache import Cache, Level
 
-    bytes_in_line = LINE * ITEMSIZE
     options = {"itemsize": ITEMSIZE, "in_registers": False}
-    trace = (
-        traces.blocked(N, N, N, BLOCK, **options)
-        if nest == BLOCKED
-        else traces.loops(nest, N, N, N, **options)
-    )
-    cache = Cache([Level(LINES * bytes_in_line, None, bytes_in_line)])
+    if nest == BLOCKED:
+        trace = traces.blocked(N, N, N, BLOCK, **options)
+    else:
+        trace = traces.loops(nest, N, N, N, **options)
+    cache = Cache([Level(LINES * LINE * ITEMSIZE, None, LINE * ITEMSIZE)])
     names = {address: name for name, (address, _) in trace.arrays.items()}
     starts = sorted(names, reverse=True)
 
@@ -70,9 +68,6 @@ def moments(nest: str) -> tuple[CacheMoment, ...]:
         start = next(start for start in starts if start <= address)
         row, column = trace.matrices[names[start]].element(address)
         return names[start], row, column // LINE
-
-    def padded(lines: list[tuple[int, bool]]) -> list[Line | None]:
-        return [line_at(address) for address, _ in lines] + [None] * (LINES - len(lines))
 
     addresses, found, held = trace.addresses, [], ()
     misses, hits = dict.fromkeys(AXES, 0), dict.fromkeys(AXES, 0)
@@ -82,12 +77,13 @@ def moments(nest: str) -> tuple[CacheMoment, ...]:
             cache.run(addresses[access : access + 1])
             line = line_at(int(addresses[access]))
             is_hit = line in held
-            held = tuple(slot for lines in cache.contents() for slot in padded(lines))
+            (lines,) = cache.contents()
+            held = tuple(line_at(first) for first, _ in lines)
             name = line[0]
             (hits if is_hit else misses)[name] += 1
             touched.setdefault(name, (line, is_hit))
             index.update(zip(AXES[name], trace.matrices[name].element(int(addresses[access])), strict=True))
-        gone = tuple(old for old in before if old and old not in held)
+        gone = tuple(old for old in before if old not in held)
         found.append(CacheMoment(index, touched, gone, held, dict(misses), dict(hits)))
     return tuple(found)
 
@@ -157,12 +153,11 @@ def frame(nest: str, step: int, is_small: bool = False) -> str:
     on.write(12, 24, name, size=17, bold=True)
     on.write(12 + 10.5 * len(name) + 14, 24, statement, size=14, mono=True)
     wide = N * SIDE
-    for place, matrix in enumerate(AXES):
-        _matrix(on, matrix, 12 + place * (wide + GAP), moment)
     width = 12 + 3 * (wide + GAP)
     bottom = TOP + wide + 26
     for place, matrix in enumerate(AXES):  # under each matrix how often it missed and hit so far
         x = 12 + place * (wide + GAP)
+        _matrix(on, matrix, x, moment)
         on.write(x, bottom, plural(moment.misses[matrix], "miss"), bold=True, fill=COLOURS[matrix][2])
         on.write(x, bottom + 18, plural(moment.hits[matrix], "hit"), size=12, fill=QUIET)
     misses, accesses = sum(moment.misses.values()), 4 * (step + 1)
@@ -191,10 +186,10 @@ def _matrix(on: Sheet, name: str, x: float, moment: CacheMoment) -> None:
     now, was_hit = moment.touched[name]
     wide = LINE * SIDE
     for row in range(N):
-        for number in range(-(-N // LINE)):
+        for number in range(N // LINE):
             line = (name, row, number)
             left, top = x + number * wide, TOP + row * SIDE
-            ground = strong if line == now else tint if line in moment.slots else PAPER
+            ground = strong if line == now else tint if line in moment.held else PAPER
             on.box(left, top, wide, SIDE, fill=ground, stroke=GREY, stroke_width=0.8)
             for x_tick in (left + e * SIDE for e in range(1, LINE)):
                 ink = PAPER if line == now else GREY
@@ -224,17 +219,17 @@ def _crossed_out(on: Sheet, x: float, y: float, wide: float) -> None:
 def _slots(on: Sheet, moment: CacheMoment, y: float, width: float) -> float:
     """Draw what the cache holds as a row of slots that wraps; return its lower edge."""
     on.write(12, y - 8, f"the cache, used last first: {CACHE}", bold=True)
-    in_a_row = max(1, int((width - 12) // SLOT))
+    in_a_row = int((width - 12) // SLOT)
+    now = [line for line, _ in moment.touched.values()]
     for number in range(LINES):
-        x, top = 12 + number % in_a_row * SLOT, y + number // in_a_row * 28
-        held = moment.slots[number]
-        is_now = held is not None and any(held == line for line, _ in moment.touched.values())
-        if held:
-            ground = COLOURS[held[0]][0 if is_now else 1]
-            look = {"ink": PAPER if is_now else INK, "bold": is_now, "fill": ground, "stroke": GREY}
-            on.cell((x, top, SLOT, 24), 16, _name(held), size=11.5, **look)
+        area = 12 + number % in_a_row * SLOT, y + number // in_a_row * 28, SLOT, 24
+        if number < len(moment.held):
+            line = moment.held[number]
+            strong, tint, _ = COLOURS[line[0]]
+            look = {"ink": PAPER, "bold": True, "fill": strong} if line in now else {"fill": tint}
+            on.cell(area, 16, _name(line), size=11.5, stroke=GREY, **look)
         else:
-            on.box(x, top, SLOT, 24, stroke=GREY, dash="3 3")
+            on.box(*area, stroke=GREY, dash="3 3")
     return y + ((LINES - 1) // in_a_row + 1) * 28
 
 

@@ -39,9 +39,10 @@ def miss_curves(
 
     Raises ValueError in one sentence for curves that cannot stand in one figure.
     """
+    measured, expected = measured or {}, expected or {}
     _checked(simulated, measured, expected)
     first = next(iter(next(iter(simulated.values())).values()))
-    names = [first.name(level) for level in range(len(first.levels))]
+    names = list(map(first.name, range(len(first.levels))))
     levels = {
         name: {
             curve: {at: result.misses_per_flop[level] for at, result in sorted(of.items())}
@@ -55,7 +56,7 @@ def miss_curves(
     with theme.figure(width, 4.3) as fig:
         axes = fig.subplots(1, panels, squeeze=False)[0]
         for level, (place, name) in enumerate(zip(axes, names, strict=False)):
-            _draw(place, levels[name], list(simulated), (expected or {}).get(name, {}))
+            _draw(place, levels[name], list(simulated), expected.get(name, {}))
             size = in_bytes(first.levels[level].size_bytes)
             place.set_title(f"{name} ({size}), simulated", fontsize=11)
             place.set_ylabel("misses per FLOP")
@@ -64,7 +65,7 @@ def miss_curves(
             axes[-1].set_title("speed, measured here", fontsize=11)
             axes[-1].set_ylabel("GFLOP/s")
             axes[-1].set_facecolor("#faf7fc")
-        _same_x(axes, [*levels.values(), measured or {}], x)
+        _same_x(axes, [*levels.values(), measured], x)
         fig.suptitle("\n".join(textwrap.wrap(finding, int(width * 9.5))), x=0.01, ha="left", weight="bold")
         handles = {}
         for place in axes:
@@ -110,13 +111,13 @@ def _same_x(axes: Sequence[Axes], groups: Sequence[Mapping[str, Curve]], x: str)
         place.spines[["left", "bottom"]].set_color(GREY)
 
 
-def _finding(curves: Mapping[str, Curve], level: str, measured: Mapping[str, Curve] | None, x: str) -> str:
+def _finding(curves: Mapping[str, Curve], level: str, measured: Mapping[str, Curve], x: str) -> str:
     """Return what the figure shows: where the curves lie furthest apart, or where a single one is lowest."""
     if len(curves) == 1:
         ((name, curve),) = curves.items()
         best = min(curve, key=curve.get)
         said = f"{name}: fewest {level} misses at {x} {best:g} ({curve[best]:.3g} per FLOP)"
-        speeds = (measured or {}).get(name)
+        speeds = measured.get(name)
         return f"{said}, fastest at {max(speeds, key=speeds.get):g}" if speeds else said
     common = set.intersection(*(set(curve) for curve in curves.values()))
     at = max(sorted(common), key=lambda place: _spread(curves, place))
@@ -126,7 +127,7 @@ def _finding(curves: Mapping[str, Curve], level: str, measured: Mapping[str, Cur
     if factor < ALIKE:
         return f"{', '.join(curves)}: {level} misses differ by less than {100 * (ALIKE - 1):.0f} %"
     said = f"{x} = {at:g}: {many} misses {level} {_number(factor)} times as often as {few}"
-    if measured and all(at in measured.get(name, {}) for name in (few, many)):
+    if all(at in measured.get(name, {}) for name in (few, many)):
         slower = measured[few][at] / measured[many][at]
         how = f"{_number(slower)} times slower" if slower >= 1 else f"{_number(1 / slower)} times faster"
         said += f", and was {how}"
@@ -161,11 +162,10 @@ def _checked(simulated, measured, expected) -> None:
         raise ValueError(
             "The curves have no x in common, so nothing can be compared: simulate at the same values."
         )
-    unknown = set(measured or {}) - set(simulated)
-    if unknown:
+    if unknown := set(measured) - set(simulated):
         raise ValueError(f"{', '.join(sorted(unknown))} was measured but not simulated: use the same names.")
-    levels = {results[0].name(n) for n in range(len(results[0].levels))}
-    if strangers := set(expected or {}) - levels:
+    levels = set(map(results[0].name, range(len(results[0].levels))))
+    if strangers := set(expected) - levels:
         raise ValueError(
             f"expected names {', '.join(sorted(strangers))}, but the levels are {', '.join(sorted(levels))}."
         )

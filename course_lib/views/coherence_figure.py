@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 SIMULATED = 1000  # increments of each thread in the simulator
 MOST_SHOWN, LINE_BYTES = 24, 64
-#: How each state is drawn: fill, ink, and what the letter stands for.
+#: How each state is drawn: fill, ink, dashes of the edge; and what the letter stands for.
 STATES = {
-    "M": (PINK, PAPER, "modified: the only copy, newer than memory"),
-    "E": (VIOLET_TINT, INK, "exclusive: the only copy, as in memory"),
-    "S": (PINK_TINT, INK, "shared: others may have it too"),
-    "I": (PAPER, QUIET, "invalid: not here"),
+    "M": (PINK, PAPER, None, "modified: the only copy, newer than memory"),
+    "E": (VIOLET_TINT, INK, None, "exclusive: the only copy, as in memory"),
+    "S": (PINK_TINT, INK, None, "shared: others may have it too"),
+    "I": (PAPER, QUIET, "3 3", "invalid: not here"),
 }
 
 
@@ -38,21 +38,21 @@ def false_sharing(counting: Counting) -> Picture:
     """
     from course_lib.simulators import coherence
 
+    threads = max(2, counting.threads)
     results = [
-        coherence.simulate(coherence.counters(max(2, counting.threads), SIMULATED, stride, locked=True))
+        coherence.simulate(coherence.counters(threads, SIMULATED, stride, locked=True))
         for stride in counting.strides
     ]
-    increments = max(2, counting.threads) * SIMULATED
-    misses = [(r.true_sharing_misses + r.false_sharing_misses) / increments for r in results]
+    misses = [(r.true_sharing_misses + r.false_sharing_misses) / (threads * SIMULATED) for r in results]
     title = _finding(counting, misses)
     with theme.figure(8.6, 1.9 + 0.52 * len(misses)) as fig:
         left, right = fig.subplots(1, 2, sharey=True)
         headline(fig, title, 78)
-        places = range(len(misses))
-        _bars(left, misses, [f"{digits(value, 2)}" for value in misses], VIOLET, "//")
+        missed = [digits(value, 2) for value in misses]
+        _bars(left, misses, missed, VIOLET, "//")
         left.set_xlim(0, 1.25 * max(*misses, 0.8))
         left.set(title="simulated (MESI)", xlabel="coherence misses per increment")
-        left.set_yticks(places, [f"{stride} bytes\napart" for stride in counting.strides])
+        left.set_yticks(range(len(misses)), [f"{stride} bytes\napart" for stride in counting.strides])
         left.set_ylim(len(misses) - 0.5, -0.5)
         _measured(right, counting)
         right.set(title="measured here", xlabel="time of an increment (ns), all threads at once")
@@ -61,11 +61,11 @@ def false_sharing(counting: Counting) -> Picture:
             axes.grid(visible=False, axis="y")
             axes.set_axisbelow(True)
         parts = []
-        for stride, value in zip(counting.strides, misses, strict=True):
+        for stride, said in zip(counting.strides, missed, strict=True):
             measured = ""
             if counting.comparison is not None:
                 measured = f" and {digits(counting.seconds(stride) * 1e9)} ns measured"
-            parts.append(f"{stride} bytes apart {digits(value, 2)} misses simulated{measured}")
+            parts.append(f"{stride} bytes apart {said} misses simulated{measured}")
         note = f" {counting.note}" if counting.note else ""
         every = f"Per increment of {counting.threads} threads: {'; '.join(parts)}.{note}"
         return Picture.of(fig, f"Two bar charts: {title}. {every}")
@@ -94,19 +94,20 @@ def _measured(axes: Axes, counting: Counting) -> None:
 
 
 def _finding(counting: Counting, misses: Sequence[float]) -> str:
-    near = min(counting.strides)
-    said = f"{digits(misses[counting.strides.index(near)], 2)} coherence misses per increment"
+    from course_lib.measure.counters import name_of
+
+    near, missed = min(zip(counting.strides, misses, strict=True))
+    said = f"{digits(missed, 2)} coherence misses per increment"
     if counting.comparison is None:
         return f"Counters {near} bytes apart: {said} in the simulator; not measured here"
-    ratio = counting.ratio(near)
-    row = counting.comparison.row(f"{near} B apart") if near else counting.comparison.row("one counter")
+    row = counting.comparison.row(name_of(near))
     if counting.comparison.held:
         return f"Counters {near} bytes apart: {said}. {counting.comparison.conditions.held.rstrip('.')}"
-    if not row.differs and ratio >= 1.3:
+    if not row.differs and row.ratio >= 1.3:
         return f"Counters {near} bytes apart: {said}; too noisy to tell what it costs, so run the cell again"
-    if not row.differs or ratio < 1.1:
+    if not row.differs or row.ratio < 1.1:
         return f"Counters {near} bytes apart: {said} in the simulator, but no cost measured here"
-    took = times(ratio)
+    took = times(row.ratio)
     if not row.ratio_high <= TOO_WIDE * row.ratio_low:  # the verdict says no single number then, either
         took = f"{times(row.ratio_low)} to {times(row.ratio_high)}"
     return f"Counters {near} bytes apart take {took} as long: {said}, although nothing is shared"
@@ -132,7 +133,7 @@ def line_states(events: Events) -> Html:
         what = "writes" if step.write else "reads"
         words += f" Core {step.core} {what}: {_on_the_bus(step)}; then {states}."
     title = f"{bus} of {len(steps)} accesses to this line need the bus"
-    legend = ";  ".join(f"{letter}: {meaning}" for letter, (_, _, meaning) in STATES.items())
+    legend = ";  ".join(f"{letter}: {meaning}" for letter, (*_, meaning) in STATES.items())
     return Html(card(drawing, words, title=title), f"{title}\n{words}\n{legend}")
 
 
@@ -149,17 +150,15 @@ def _grid(steps: Sequence[Transition], cores: int) -> str:
         what = "writes" if step.write else "reads"
         on.write(12, y + 17, f"core {step.core} {what} byte {step.address % LINE_BYTES}", bold=step.write)
         for core, letter in enumerate(step.states):
-            fill, ink, _ = STATES[letter]
+            fill, ink, dash, _ = STATES[letter]
             area = left + core * column + 8, y + 2, column - 16, row - 4
-            dash = "3 3" if letter == "I" else None
             on.cell(area, 15, letter, ink=ink, bold=letter != "I", fill=fill, dash=dash, radius=3)
             if core == step.core:
                 on.box(*area, fill="none", stroke=INK, stroke_width=2, radius=3)
         on.write(right + 18, y + 17, _on_the_bus(step), size=12.5)
     y = top + len(steps) * row + 28
-    for number, (letter, (fill, ink, meaning)) in enumerate(STATES.items()):
+    for number, (letter, (fill, ink, dash, meaning)) in enumerate(STATES.items()):
         x, at = 12 + (number % 2) * 330, y + (number // 2) * 22
-        dash = "3 3" if letter == "I" else None
         on.cell((x, at - 14, 22, 18), 14, letter, ink=ink, size=12, bold=True, fill=fill, dash=dash)
         on.write(x + 30, at, meaning, size=12, fill=QUIET)
     return on.svg(max(right + 300, 680), y + 34, f"States of one cache line over {len(steps)} accesses.")

@@ -61,12 +61,12 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
 
 
 def _draw(axes: Axes, timeline: Timeline, scale: float, unit: str) -> None:
-    for order, bar in enumerate(timeline.bars):
-        in_thread = sum(other.thread == bar.thread for other in timeline.bars[:order])
-        colour = PINK if (bar.thread + in_thread) % 2 == 0 else VIOLET
-        look = {"color": colour, "alpha": 0.8, "edgecolor": PAPER, "linewidth": 0.8, "height": 0.66}
-        look["hatch"] = HATCHES[in_thread % len(HATCHES)]
-        axes.barh(bar.thread, (bar.end - bar.start) * scale, left=bar.start * scale, **look)
+    look = {"alpha": 0.8, "edgecolor": PAPER, "linewidth": 0.8, "height": 0.66}
+    for thread in range(timeline.threads):
+        for number, bar in enumerate(timeline.of(thread)):
+            look["color"] = VIOLET if (thread + number) % 2 else PINK
+            look["hatch"] = HATCHES[number % len(HATCHES)]
+            axes.barh(thread, (bar.end - bar.start) * scale, left=bar.start * scale, **look)
     _label_idle(axes, timeline, scale, unit)
     bound = timeline.bound * scale
     axes.axvline(bound, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)

@@ -38,8 +38,7 @@ def interleaving(what: Verdict | Replay) -> ScheduleSteps:
         raise ValueError(f"There is no schedule to show: {what.sentence}")
     if not replay.steps:
         raise ValueError("The schedule has no step: name the thread of each step, for example [0, 1, 0, 1].")
-    verdict = what if hasattr(what, "witness") else None
-    return ScheduleSteps(replay, verdict.sentence if verdict else replay.sentence)
+    return ScheduleSteps(replay, what.sentence)
 
 
 class ScheduleSteps(Steps):
@@ -51,7 +50,7 @@ class ScheduleSteps(Steps):
         self.last = len(replay.steps)
         self._column = 24 + LETTER * max(
             [len(_short(step)) for step in replay.steps]
-            + [len(f"thread {0}: {name}") for name in replay.threads]
+            + [len(f"thread 0: {name}") for name in replay.threads]
         )
         self._lines = replay.text.splitlines()[:MOST_LINES]
         order = replay.schedule
@@ -111,14 +110,13 @@ class ScheduleSteps(Steps):
         for place, number in enumerate(rows):
             y = top + place * high
             one = self.replay.steps[number]
-            is_done = step is None or number < step
             on.write(30, y + 18, number + 1, fill=QUIET, size=12, anchor="end")
-            if not is_done:
+            if step is not None and number >= step:
                 continue
-            is_now = step is not None and number == step - 1
+            is_now = number + 1 == step
             x = left + one.thread * self._column
             fill, edge, dash = STYLES[one.thread % len(STYLES)]
-            look = {"stroke": INK, "stroke_width": 2.5} if is_now else {"stroke": edge, "stroke_width": 1}
+            look = {"stroke": INK, "stroke_width": 2.5} if is_now else {"stroke": edge}
             look |= {"fill": PAPER, "dash": "2 3"} if one.waits else {"fill": fill, "dash": dash}
             on.box(x + 4, y + 2, self._column - 8, high - 4, radius=4, **look)
             on.write(x + 12, y + 18, _short(one), bold=is_now)
@@ -131,23 +129,23 @@ class ScheduleSteps(Steps):
 
     def _state(self, on: Sheet, x: float, step: int) -> float:
         """Draw what is shared and who holds which lock after `step` steps."""
-        shared = self.replay.steps[step - 1].shared if step else self.replay.before
-        before = self.replay.steps[step - 2].shared if step > 1 else self.replay.before
-        held = self.replay.steps[step - 1].held if step else {}
+        steps = self.replay.steps
+        states = [self.replay.before, *(one.shared for one in steps)]
+        before, held = states[max(step - 1, 0)], steps[step - 1].held if step else {}
         on.write(x, 20, "shared", bold=True)
         y = 30.0
-        for name, value in shared.items():
-            is_new = before.get(name) != value and step > 0
+        for name, value in states[step].items():
+            is_new = before.get(name) != value
             line = _cut(f"{name} = {value}", 44)
             on.box(x, y, CODE_LETTER * len(line) + 16, 22, fill=PINK_TINT if is_new else GREY_TINT, radius=3)
             on.write(x + 8, y + 16, line, size=12.5, mono=True, bold=is_new)
             y += 26
-        names = [lock for one in self.replay.steps for lock in one.held]
-        if names:
+        locks = dict.fromkeys(lock for one in steps for lock in one.held)
+        if locks:
             y += 18
             on.write(x, y, "locks", bold=True)
             y += 8
-            for name in dict.fromkeys(names):
+            for name in locks:
                 who = held.get(name, "free")
                 on.write(x, y + 14, f"{name}: {who}", size=12.5, mono=True, bold=who != "free")
                 y += 20

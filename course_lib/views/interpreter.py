@@ -131,8 +131,7 @@ def _said(name: str, loop: BytecodeLoop) -> tuple[str, str]:
 
 
 def _code(function: Any) -> CodeType:
-    written = unwrapped(function)
-    code = written if isinstance(written, CodeType) else getattr(written, "__code__", None)
+    code = getattr(unwrapped(function), "__code__", None)
     if not isinstance(code, CodeType):
         raise ValueError(
             f"{function!r} has no bytecode: pass a function written in Python (or a Numba dispatcher of one)."
@@ -144,16 +143,12 @@ def _instructions(code: CodeType) -> list[BytecodeInstruction]:
     found = []
     warm = {raw.offset: raw.opname for raw in dis.get_instructions(code, adaptive=True)}
     for raw in dis.get_instructions(code):
-        argument = f"to {raw.argval}" if _jumps(raw) else raw.argrepr
+        argument = f"to {raw.argval}" if raw.opcode in dis.hasjrel else raw.argrepr
         known = (entry[1:] for entry in VOCABULARY if raw.opname.startswith(entry[0]))
         kind, meaning = next(known, ("other", "housekeeping"))
         now = warm.get(raw.offset, raw.opname)
         found.append(BytecodeInstruction(raw.offset, raw.opname, argument, kind, meaning, now))
     return found
-
-
-def _jumps(raw: dis.Instruction) -> bool:
-    return raw.opcode in dis.hasjrel or raw.opcode in dis.hasjabs
 
 
 def _loops(code: CodeType, outside: int) -> list[BytecodeLoop]:
@@ -179,7 +174,7 @@ def _depth_of_use(code: CodeType, inner: CodeType, spans: list[tuple[int, int]])
 
 def _spans(code: CodeType) -> list[tuple[int, int]]:
     """Return where each loop begins and ends; spans that overlap without nesting are one loop (`while`)."""
-    jumps = [raw for raw in dis.get_instructions(code) if "JUMP_BACKWARD" in raw.opname and _jumps(raw)]
+    jumps = [raw for raw in dis.get_instructions(code) if "JUMP_BACKWARD" in raw.opname]
     spans: list[tuple[int, int]] = []
     for start, end in sorted((raw.argval, raw.offset) for raw in jumps):
         crossing = [span for span in spans if span[0] <= start <= span[1] < end]

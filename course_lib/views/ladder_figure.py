@@ -1,4 +1,4 @@
-"""The learner's ladder: how fast each rung is, what limits it, and what it costs in accuracy."""
+"""The learner's ladder, as a figure (speed, limit, error) and as a table (what each step brought)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from course_lib import theme
+from course_lib.measure.table import Table, digits, seconds_in_words
 from course_lib.theme import DEEP_PINK, GREY, INK, PAPER, PINK, QUIET, VIOLET, Picture
 from course_lib.views.figures import beside, centred, hollow
 from course_lib.views.paper import plural, times, upper
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation
 
-    from course_lib.ladder import Result, Rung
+    from course_lib.ladder import Result, Rung, Shape
+    from course_lib.measure.peaks import Peaks
 
 EPS = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}  # spacing of the numbers just above 1
 WHAT_TO_RUN = "Run a measuring cell of chapter 01, or `python -m course_lib bench`."
@@ -98,15 +100,14 @@ def _axes(upper: Axes, lower: Axes, rungs: Sequence[Rung], width: float) -> None
     for axes in (upper, lower):
         axes.grid(visible=False, axis="x")
     places = ["baseline" if rung.id in BASELINES else f"circle {rung.circle}" for rung in rungs]
-    if len(rungs) > CROWDED:
-        names = [f"{rung.id}, {place}" for rung, place in zip(rungs, places, strict=True)]
-        lower.set_xticks(range(len(rungs)), names, fontsize=8, rotation=90)
-        return
+    crowded = len(rungs) > CROWDED
     letters = _letters((width - 1.2) / len(rungs), 8.5)
     names = [
-        "\n".join([*_wrapped(rung.id, letters), place]) for rung, place in zip(rungs, places, strict=True)
+        f"{rung.id}, {place}" if crowded else "\n".join([*_wrapped(rung.id, letters), place])
+        for rung, place in zip(rungs, places, strict=True)
     ]
-    lower.set_xticks(range(len(rungs)), names, fontsize=8.5)
+    look = {"fontsize": 8, "rotation": 90} if crowded else {"fontsize": 8.5}
+    lower.set_xticks(range(len(rungs)), names, **look)
 
 
 def _points(
@@ -169,7 +170,7 @@ def _errors(lower: Axes, columns: Sequence[tuple[int, Result]], dtype: str | Non
         lower.set_yticks([])
         lower.text(0.5, 0.4, "no error measured", transform=lower.transAxes, ha="center", color=QUIET)
         return
-    unit = EPS.get(dtype or "")
+    unit = EPS.get(dtype)
     ends = [*(r.max_error for _, r in some if r.max_error > 0), *([unit] if unit else [])] or [1e-16]
     floor, top = min(ends) / 40, max(ends) * 40
     lower.set_yscale("log")
@@ -208,7 +209,7 @@ def _words(found: Standing, result: Result, say_threads: bool) -> list[str]:
 
 
 def _wrapped(words: str, width: int) -> list[str]:
-    return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=True) or [""]
+    return textwrap.wrap(words, width, break_long_words=False) or [""]
 
 
 def _baseline_name(baseline: Result) -> str:
@@ -305,3 +306,78 @@ def _alt(found: Standing) -> str:
     scales = f"Speed of each rung on a log scale{kind}, its error against exact entries below: "
     words = f"{_finding(found)}. {hollow_ones}{scales}"
     return words + "; ".join(said) + (f". Not measured yet: {', '.join(empty)}." if empty else ".")
+
+
+# -- the same as a table ----------------------------------------------------------------------------------
+
+COLUMNS = ("change", "at", "time", "× last", "× first", "% of peak")
+RULE = (
+    "× last: times as fast as the nearest row above that was measured at the same size, too; × first: as the "
+    "first row. Where one of the two rows shows another size, that of the ratio stands behind it. –: no size "
+    "in common, or a baseline, which has no last."
+)
+HASTY = "≈: measured in haste, on cores that others held, or scattered as on them; in no ratio."
+NOMINAL = (
+    "Strassen's rungs multiply blocks with the kernel of circle 4, and leave small products to it whole; "
+    "their operations are counted as 2N³, though they do fewer."
+)
+EMPTY = "Nothing is measured yet: run a measuring cell, or `python -m course_lib bench`."
+
+
+def ladder_table(results: Iterable[Result] | None = None, dtype: str | None = None) -> Table:
+    """Return a row for each measured rung: change, size, time, × last, × first, % of this machine's peak.
+
+    `results` and `dtype` are those of `ladder_plot`, whose rungs and results these are: rows in ladder order,
+    baselines last. The peak is that of one core, or of as many as the rung had; GPU rungs have none.
+    """
+    found = standing(results, dtype)
+    drawn = found.drawn
+    rungs = [rung for rung in found.rungs if rung.id in drawn]
+    limits = _peaks(drawn.values())
+    rows = []
+    for place, rung in enumerate(rungs):
+        one = drawn[rung.id]
+        above = [] if rung.id in BASELINES else reversed(rungs[:place])
+        known = [(*ratio, last.id) for last in above if (ratio := found.ratio(rung.id, last.id))]
+        known.sort(key=lambda ratio, one=one: ratio[1] != tuple(one.shape))  # the nearest stay first
+        first = found.ratio(rung.id, rungs[0].id)
+        ratios = (known[0] if known else None), (*first, rungs[0].id) if first else None
+        row = (
+            rung.title + (f", {plural(one.threads, 'thread')}" if one.threads > 1 else ""),
+            shape_in_words(one.shape),
+            "≈ " * one.rough + seconds_in_words(one.seconds),
+            *(_said(ratio, one, drawn) for ratio in ratios),
+            _share(one, limits) if "cuda" not in rung.requires else "–",
+        )
+        rows.append(row)
+    marked = next((rung.title for rung in rungs if rung.id in BASELINES), None)
+    return Table(COLUMNS, tuple(rows), marked=marked, notes=_notes(drawn) if rows else (EMPTY,))
+
+
+def _said(ratio: tuple[float, Shape, str] | None, one: Result, drawn: Mapping[str, Result]) -> str:
+    """Return a ratio to another rung, with its shape unless both rows show that one."""
+    if ratio is None:
+        return "–"
+    factor, shape, other = ratio
+    is_shown = tuple(one.shape) == shape == tuple(drawn[other].shape)
+    return times(factor) + (f" at {shape_in_words(shape)}" if not is_shown else "")
+
+
+def _share(result: Result, limits: Peaks | None) -> str:
+    if limits is None or result.dtype not in limits.flops:
+        return "–"
+    return digits(100 * result.gflops / limits.gflops(result.dtype, result.threads), 2)
+
+
+def _peaks(drawn: Iterable[Result]) -> Peaks | None:
+    """Return the peaks of this machine, None if the results are another's (or nothing can be compiled)."""
+    from course_lib.measure import machine
+
+    is_here = any(one.machine == machine.key() for one in drawn)
+    return machine.peaks() if is_here and not machine.missing("numba") else None
+
+
+def _notes(drawn: Mapping[str, Result]) -> tuple[str, ...]:
+    rough = any(one.rough for one in drawn.values())
+    nominal = any(id.startswith("strassen") for id in drawn)
+    return (RULE, *([HASTY] * rough), *([NOMINAL] * nominal))

@@ -27,7 +27,7 @@ def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None
     named = {"measured": curves} if hasattr(curves, "plateaus") else dict(curves)
     if not named:
         raise ValueError("There is no curve to draw: give what measure.latency.measure returned.")
-    first = next(iter(named.values()))
+    first, is_single = next(iter(named.values())), len(named) == 1
     said = title or _finding(first)
     with panel(8.4, 4.6, said, 68) as (fig, axes):
         axes.set(xscale="log", yscale="log")
@@ -36,18 +36,18 @@ def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None
             axes.plot(curve.sizes, curve.nanoseconds, label=name, **look)
         _ticks(axes, named.values())
         _mark_caches(axes, first)
-        if len(named) == 1:
+        if is_single:
             _mark_plateaus(axes, first)
         below = ["working set (one random read in each line, in a cycle)"]
-        below += textwrap.wrap(first.where_it_ends, 84) if len(named) == 1 else []
+        below += textwrap.wrap(first.where_it_ends, 84) if is_single else []
         axes.set(xlabel="\n".join(below), ylabel="ns for one read")
-        if len(named) > 1:
+        if not is_single:
             axes.legend(loc="lower right")
         parts = [f"Latency against working set: {said}."]
         for name, curve in named.items():
             ends = [f"{digits(curve.nanoseconds[n], 2)} ns at {in_bytes(curve.sizes[n])}" for n in (0, -1)]
             parts.append(f"{name}: {ends[0]}, {ends[1]}.")
-        if len(named) == 1:
+        if is_single:
             levels = ", ".join(f"{one.name} {digits(one.nanoseconds, 2)} ns" for one in first.plateaus())
             parts += [f"Plateaus: {levels}.", first.where_it_ends]
         return Picture.of(fig, " ".join(filter(None, parts)))
@@ -77,9 +77,10 @@ def _ticks(axes: Axes, curves) -> None:
     axes.minorticks_off()
     axes.set_xlim(low / 1.3, high * 1.3)
     drawn = [ns for curve in curves for ns in curve.nanoseconds]
-    axes.set_ylim(min(drawn) / 1.6, max(drawn) * 2.2)
+    low, high = min(drawn) / 1.6, max(drawn) * 2.2
+    axes.set_ylim(low, high)
     marks = [step * 10**power for power in range(-1, 4) for step in (1, 2, 5)]
-    marks = [mark for mark in marks if min(drawn) / 1.6 <= mark <= max(drawn) * 2.2]
+    marks = [mark for mark in marks if low <= mark <= high]
     axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
 
 

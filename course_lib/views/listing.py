@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -55,8 +54,6 @@ def unwrapped(code: Any) -> Any:
             code = code.py_func
         elif hasattr(code, "__wrapped__"):
             code = code.__wrapped__
-        elif inspect.ismethod(code):
-            code = code.__func__
         elif isinstance(code, property) and code.fget:
             code = code.fget
         else:
@@ -70,9 +67,8 @@ def highlighted(text: str, language: str = "python") -> list[str]:
     from pygments.lexers import get_lexer_by_name
 
     formatter = HtmlFormatter(noclasses=True, nowrap=True, style=_style())
-    page = io.StringIO()
-    highlight(text.rstrip("\n"), get_lexer_by_name(language, stripnl=False), formatter, outfile=page)
-    return page.getvalue().rstrip("\n").split("\n")
+    page = highlight(text.rstrip("\n"), get_lexer_by_name(language, stripnl=False), formatter)
+    return page.rstrip("\n").split("\n")
 
 
 @functools.cache

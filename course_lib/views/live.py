@@ -31,15 +31,6 @@ def buttons(options: Sequence[Any], **more: Any) -> Any:
     return widgets().ToggleButtons(options=options, style={"button_width": "auto"}, **more)
 
 
-def _bundle(widget: Any) -> dict[str, Any]:
-    """Return what makes a notebook show the widget."""
-    if hasattr(widget, "_repr_mimebundle_"):
-        return widget._repr_mimebundle_() or {}
-    # ipywidgets 7, which Colab has, would rather print itself than say what it prints.
-    identity = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
-    return {"application/vnd.jupyter.widget-view+json": identity}
-
-
 class Live:
     """Something interactive. A notebook shows `widget`, an exported page or a terminal shows `static()`."""
 
@@ -51,7 +42,12 @@ class Live:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         still = self.static()
-        return {**_bundle(self.widget), "text/html": still._repr_html_(), "text/plain": repr(still)}
+        if hasattr(self.widget, "_repr_mimebundle_"):
+            shown = self.widget._repr_mimebundle_()
+        else:  # ipywidgets 7, which Colab has, would rather print itself than say what it prints
+            identity = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
+            shown = {"application/vnd.jupyter.widget-view+json": identity}
+        return {**shown, "text/html": still._repr_html_(), "text/plain": repr(still)}
 
     def __repr__(self) -> str:
         return repr(self.static())

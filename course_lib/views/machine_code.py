@@ -13,7 +13,7 @@ from course_lib.theme import DEEP_PINK, PINK_TINT, VIOLET_TINT
 from course_lib.views.paper import Html, card, escape, listing, note, plural, side_by_side
 
 if TYPE_CHECKING:
-    from course_lib.measure.assembly import Loop
+    from course_lib.measure.assembly import Assembly, Loop
 
 VECTOR_REGISTER = re.compile(r"%?\b[xyz]mm\d+\b|\bv\d+\.\d*[bhsd]\b|\b[qz]\d+(?:\.[bhsd])?\b")
 FMA = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
@@ -37,7 +37,7 @@ def assembly(dispatcher: Any) -> Html:
     code = inspect(dispatcher)
     if not code.loops:
         return _whole(name, _aligned(line for line in code.lines if "func_end" not in line))
-    chosen = _hot(dispatcher)
+    chosen = _hot(code)
     said = verdict(chosen)
     text = f"Hot loop of {name}: {said}"
     body = note(counts(chosen)) + listing([_marked(line) for line in _lines(chosen)]) + _legend()
@@ -189,22 +189,21 @@ def _element(loop: Loop) -> tuple[str | None, int]:
     return ELEMENT[next((kind for packed, kind in found if packed), found[0][1])]
 
 
-def _hot(dispatcher: Any) -> Loop:
-    from course_lib.measure.assembly import inspect
-
-    loop = inspect(dispatcher).hot
-    if loop is None:
+def _hot(code: Assembly) -> Loop:
+    if code.hot is None:
         raise ValueError(
             "The compiled code has no loop that computes with floating-point numbers: "
             "look at dispatcher.inspect_asm()."
         )
-    return loop
+    return code.hot
 
 
 def _hot_loops(dispatchers: Mapping[str, Any]) -> dict[str, Loop]:
+    from course_lib.measure.assembly import inspect
+
     if not isinstance(dispatchers, Mapping) or not dispatchers:
         raise ValueError('dispatchers must name the functions to compare: for example {"ijk": f, "ikj": g}.')
-    return {name: _hot(dispatcher) for name, dispatcher in dispatchers.items()}
+    return {name: _hot(inspect(dispatcher)) for name, dispatcher in dispatchers.items()}
 
 
 def _lines(loop: Loop) -> list[str]:

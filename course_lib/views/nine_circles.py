@@ -68,12 +68,12 @@ def course_map(folder: str | Path | None = None) -> Html:
         for chapter in (BEFORE, *CIRCLES, BELOW, *BESIDE)
         if (here / f"{chapter.file}.ipynb").is_file()
     }
-    there = sum(chapter.file in ready for chapter in CIRCLES)
-    title = f"Nine circles, from three loops down to the arcane: {there} of 9 are open"
-    rows = "".join(_row(chapter, chapter.file in ready) for chapter in CIRCLES)
+    is_open = [chapter.file in ready for chapter in CIRCLES]
+    title = f"Nine circles, from three loops down to the arcane: {sum(is_open)} of 9 are open"
+    rows = "".join(map(_row, CIRCLES, is_open))
     label = "The nine circles as rings of a funnel that narrows as it goes down, one ring a circle."
     on = Sheet()
-    _funnel(on, [chapter.file in ready for chapter in CIRCLES])
+    _funnel(on, is_open)
     picture = on.svg(190, 9 * ROW, label)
     circles = (
         f'<div style="display:flex;gap:14px"><div style="flex:none">{picture}</div>'
@@ -83,8 +83,8 @@ def course_map(folder: str | Path | None = None) -> Html:
     interludes = f'<div style="margin-top:10px;border-top:1px solid {LINE};padding-top:6px">{beside}</div>'
     body = _line(BEFORE, BEFORE.file in ready) + circles + _line(BELOW, BELOW.file in ready) + interludes
     text = f"{title}. " + " ".join(
-        f"Circle {one.circle}, {one.title} ({'open' if one.file in ready else 'not yet open'}): {one.words}."
-        for one in CIRCLES
+        f"Circle {one.circle}, {one.title} ({'open' if there else 'not yet open'}): {one.words}."
+        for one, there in zip(CIRCLES, is_open, strict=True)
     )
     return Html(card(body, text, title=title), text)
 
@@ -125,8 +125,7 @@ def _funnel(on: Sheet, ready: Sequence[bool]) -> None:
     for circle, is_open in enumerate(ready, start=1):
         y = (circle - 0.5) * ROW
         wide = 88.0 - 7.6 * (circle - 1)
-        share = (circle - 1) / 8
-        colour = mixed(PINK, VIOLET, share)
+        colour = mixed(PINK, VIOLET, (circle - 1) / 8)
         fill = colour if is_open else PAPER
         on.tag("ellipse", cx=middle, cy=y, rx=wide, ry=21, fill=fill, stroke=colour, stroke_width=2.5)
         ink = PAPER if is_open else INK

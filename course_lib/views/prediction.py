@@ -12,6 +12,7 @@ import math
 import re
 import textwrap
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from course_lib import theme
@@ -97,35 +98,32 @@ class Prediction(Live):
     def _remembered(self) -> float | None:
         """Return the guess that was locked in here before, None without one."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", StoreNotice)  # a lost guess is no reason to alarm anybody
+            # a lost guess is no reason to alarm anybody
+            with warnings.catch_warnings(action="ignore", category=StoreNotice):
                 return self._in_range(Store("guesses").read().get(self._key()))
         except (ValueError, OSError):
             return None
 
     def _remember(self) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", StoreNotice)
-                Store("guesses").update(lambda values: values.update({self._key(): self._value}))
-        except OSError:
-            pass  # the guess counts all the same, for as long as this kernel runs
+        # where it cannot be saved the guess counts all the same, for as long as this kernel runs
+        with suppress(OSError), warnings.catch_warnings(action="ignore", category=StoreNotice):
+            Store("guesses").update(lambda values: values.update({self._key(): self._value}))
 
     def _build(self) -> None:
         kit = widgets()
-        shared = {"tooltip": KEYS, "layout": {"width": "min(460px, 95%)"}}
         middle = math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2
-        start = self._rounded(middle) if self.last is None else self.last
+        look = {
+            "value": self._rounded(middle) if self.last is None else self.last,
+            "readout_format": f",.{_decimals(self.step)}f" if self.step else ",.2r",
+            "tooltip": KEYS,
+            "layout": {"width": "min(460px, 95%)"},
+        }
         if self.log:
             low, high = math.log10(self.low), math.log10(self.high)
-            fine = (high - low) / max(1, round((high - low) * STEPS_PER_DECADE))
-            digits = f",.{_decimals(self.step)}f" if self.step else ",.2r"
-            steps = {"min": low, "max": high, "step": fine, "readout_format": digits}
-            self.slider = kit.FloatLogSlider(start, base=10, **steps, **shared)
+            fine = (high - low) / round((high - low) * STEPS_PER_DECADE)
+            self.slider = kit.FloatLogSlider(base=10, min=low, max=high, step=fine, **look)
         else:
-            steps = {"min": self.low, "max": self.high, "step": self.step}
-            steps["readout_format"] = f",.{_decimals(self.step)}f"
-            self.slider = kit.FloatSlider(start, **steps, **shared)
+            self.slider = kit.FloatSlider(min=self.low, max=self.high, step=self.step, **look)
         self.button = kit.Button(
             description="Lock in my guess",
             tooltip="A locked guess cannot be moved. " + KEYS,
@@ -140,14 +138,15 @@ class Prediction(Live):
         self.widget = kit.VBox([question, guess, self.button, self.status])
 
     def _say(self) -> None:
-        ends = f"from {_written(self.low, self.unit)} to {_written(self.high, self.unit)}"
         if self.locked:
             words = f"Locked in: <b>{escape(self._written())}</b>. Run this cell again to start anew."
         else:
             now = escape(_written(self._present(), self.unit))
-            last = _written(self.last, self.unit) if self.last is not None else ""
-            before = f"Last time you locked in {escape(last)}; running the cell opened it. " if last else ""
-            words = f"{before}Your guess: <b>{now}</b> ({escape(ends)}), not locked in. {KEYS}"
+            before = ""
+            if self.last is not None:
+                last = escape(_written(self.last, self.unit))
+                before = f"Last time you locked in {last}; running the cell opened it. "
+            words = f"{before}Your guess: <b>{now}</b> ({escape(self._range())}), not locked in. {KEYS}"
         self.status.value = f'<div role="status" style="line-height:1.45;max-width:76ch">{words}</div>'
 
     def _present(self) -> float:
@@ -174,11 +173,13 @@ class Prediction(Live):
     def _written(self) -> str:
         return _written(float(self), self.unit)
 
+    def _range(self) -> str:
+        return f"from {_written(self.low, self.unit)} to {_written(self.high, self.unit)}"
+
     def _summary(self) -> str:
-        scale = f"from {_written(self.low, self.unit)} to {_written(self.high, self.unit)}"
         if self.locked:
-            return f"{self.question} Your guess, {scale}: {self._written()}, locked in."
-        return f"{self.question} A guess {scale}, not locked in."
+            return f"{self.question} Your guess, {self._range()}: {self._written()}, locked in."
+        return f"{self.question} A guess {self._range()}, not locked in."
 
 
 def _written(value: float, unit: str = "") -> str:
@@ -249,7 +250,7 @@ def _ticks(guess: Prediction) -> list[float]:
     decades = [
         10.0**n for n in range(math.ceil(math.log10(guess.low)), math.floor(math.log10(guess.high)) + 1)
     ]
-    between = decades[:: max(1, math.ceil(len(decades) / 6))]
+    between = decades[:: math.ceil(len(decades) / 6)]
     room = (guess.high / guess.low) ** (1 / 8)  # no label closer than an eighth of the scale to an end
     kept = [x for x in between if guess.low * room < x < guess.high / room]
     return [guess.low, *kept, guess.high]

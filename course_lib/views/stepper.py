@@ -189,10 +189,11 @@ class Stepper(Steps):
         if active:
             place = x_B + at.j * side, y_A + at.i * high
             on.box(*place, side, high, fill="none", stroke=INK, stroke_width=3)
+        band = {"fill": "none", "stroke_width": 2.5, "radius": 3}
         if row is not None:
-            _band(on, x_A, y_A + row * high, K * side, high, DEEP_PINK)
+            on.box(x_A, y_A + row * high, K * side, high, stroke=DEEP_PINK, **band)
         if column is not None:
-            _band(on, x_B + column * side, y_B, side, K * high, VIOLET)
+            on.box(x_B + column * side, y_B, side, K * high, stroke=VIOLET, **band)
         return x_B + N * side + 12, y_A + M * high + 4
 
     def _element(self, step: int, i: int, j: int) -> str:
@@ -262,17 +263,12 @@ def _cell(on: Sheet, area: Area, content: str, ground: str) -> None:
     on.cell(area, area[3] / 2 + 5, content, fill=ground, stroke=edge, stroke_width=0.8, **words)
 
 
-def _band(on: Sheet, x: float, y: float, width: float, height: float, colour: str) -> None:
-    on.box(x, y, width, height, fill="none", stroke=colour, stroke_width=2.5, radius=3)
-
-
 def _code() -> list[str]:
     """Return the body of the rung's function, without its docstring, shifted to the margin."""
     from course_lib.circles.python_lists import multiply
 
-    text = textwrap.dedent(inspect.getsource(multiply))
-    body = ast.parse(text).body[0].body
-    first = body[1] if ast.get_docstring(ast.parse(text).body[0]) else body[0]
+    text = inspect.getsource(multiply)
+    _, first, *_ = ast.parse(text).body[0].body
     return textwrap.dedent("\n".join(text.splitlines()[first.lineno - 1 :])).splitlines()
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from course_lib.arguments import one_of
 from course_lib.theme import GREY, GREY_TINT, INK, PINK_TINT, QUIET, VIOLET_TINT, Picture
@@ -37,9 +39,8 @@ def block_products(left: Rows, right: Rows, into: Rows, *, name: str = "M") -> H
     _check_tables(left, right, into)
     grids, words = [], []
     for number, (a, b, c) in enumerate(zip(left, right, into, strict=True)):
-        terms = [[x * y for y in b] for x in a]
         factors = _factor("A", a), _factor("B", b)
-        grids.append((terms, f"{name}{number + 1}", (_goes(c), *factors)))
+        grids.append((np.outer(a, b), f"{name}{number + 1}", (_goes(c), *factors)))
         words.append(f"{name}{number + 1} = {' '.join(factors)}, {_goes(c)}")
     label = f"{len(grids)} products of sums of blocks, each as a grid of its terms. " + "; ".join(words) + "."
     drawing = _lay_out(grids, label, columns=4)
@@ -55,18 +56,15 @@ def cancellation(left: Rows, right: Rows, into: Rows, block: str = "22") -> Html
     """
     _check_tables(left, right, into)
     place = BLOCKS.index(one_of("block", block, BLOCKS))
-    total = [[0] * 4 for _ in range(4)]
+    total = np.zeros((4, 4), int)
     grids, words = [], []
     for number, (a, b, c) in enumerate(zip(left, right, into, strict=True)):
         if not c[place]:
             continue
-        terms = [[c[place] * x * y for y in b] for x in a]
-        total = [
-            [t + u for t, u in zip(row, other, strict=True)] for row, other in zip(total, terms, strict=True)
-        ]
-        sign = SIGNS[c[place]]
-        grids.append((terms, f"{sign} M{number + 1}", ()))
-        words.append(f"{sign} M{number + 1}")
+        terms = c[place] * np.outer(a, b)
+        total = total + terms
+        words.append(f"{SIGNS[c[place]]} M{number + 1}")
+        grids.append((terms, words[-1], ()))
     rest = _terms(total)
     grids.append((total, f"C{block} = {rest}", ()))
     says = f"C{block} = {' '.join(words).removeprefix('+ ')} leaves {rest}"
@@ -75,11 +73,9 @@ def cancellation(left: Rows, right: Rows, into: Rows, block: str = "22") -> Html
 
 
 def _check_tables(left: Rows, right: Rows, into: Rows) -> None:
-    sizes = {len(table) for table in (left, right, into)}
-    good = len(sizes) == 1 and all(len(row) == 4 for table in (left, right, into) for row in table)
-    if not good or any(
-        sign not in (-1, 0, 1) for table in (left, right, into) for row in table for sign in row
-    ):
+    rows = [*left, *right, *into]
+    good = len(left) == len(right) == len(into) and all(len(row) == 4 for row in rows)
+    if not good or any(sign not in SIGNS for row in rows for sign in row if sign):
         raise ValueError(
             "The tables left, right and into must have a row for each product, each of four signs "
             "-1, 0 or 1 (blocks 11, 12, 21, 22)."
@@ -105,12 +101,11 @@ def _goes(signs: Sequence[int]) -> str:
     return "into " + ", ".join(f"{SIGNS[-1] if s < 0 else ''}C{block}" for s, block in named if s)
 
 
-def _terms(total: Sequence[Sequence[int]]) -> str:
+def _terms(total: np.ndarray) -> str:
     """Return a grid's terms in words: A11 B11 + A12 B21."""
     parts = [
         f"{SIGNS.get(count, f'{count:+d}')} A{BLOCKS[a]} B{BLOCKS[b]}"
-        for a, row in enumerate(total)
-        for b, count in enumerate(row)
+        for (a, b), count in np.ndenumerate(total)
         if count
     ]
     return " ".join(parts).removeprefix("+ ") or "nothing"
@@ -132,7 +127,9 @@ def _lay_out(grids: Sequence[tuple], label: str, columns: int, has_result: bool 
     return on.svg(across * width - GAP / 2 + extra, down * height - 6, label)
 
 
-def _grid(on: Sheet, x: float, y: float, terms: Rows, title: str, said: Sequence[str], framed: bool) -> None:
+def _grid(
+    on: Sheet, x: float, y: float, terms: np.ndarray, title: str, said: Sequence[str], framed: bool
+) -> None:
     """Draw one grid of signs: its title, lines of what it is, then a cell for each term."""
     on.write(x, y, title, size=13, bold=True)
     for number, line in enumerate(said):
@@ -145,14 +142,13 @@ def _grid(on: Sheet, x: float, y: float, terms: Rows, title: str, said: Sequence
         middle = (place + 0.5) * CELL
         on.write(side + middle, top - 6, f"B{block}", size=9, fill=QUIET, anchor="middle")
         on.write(side - 5, top + middle + 4, f"A{block}", size=9, fill=QUIET, anchor="end")
-    for a, row in enumerate(terms):
-        for b, count in enumerate(row):
-            fill = {0: GREY_TINT, 1: PINK_TINT, -1: VIOLET_TINT}[(count > 0) - (count < 0)]
-            area = side + b * CELL, top + a * CELL, CELL, CELL
-            if count:
-                on.cell(area, CELL / 2 + 5, SIGNS.get(count, f"{count:+d}"), size=15, bold=True, fill=fill)
-            else:
-                on.box(*area, fill=fill)
+    for (a, b), count in np.ndenumerate(terms):
+        area = side + b * CELL, top + a * CELL, CELL, CELL
+        if count:
+            fill = PINK_TINT if count > 0 else VIOLET_TINT
+            on.cell(area, CELL / 2 + 5, SIGNS.get(count, f"{count:+d}"), size=15, bold=True, fill=fill)
+        else:
+            on.box(*area, fill=GREY_TINT)
     if framed:
         on.box(side, top, 4 * CELL, 4 * CELL, fill="none", stroke=INK, stroke_width=2)
 
@@ -237,10 +233,10 @@ def crossover_interval(intervals: Mapping[float, tuple[float, float]]) -> tuple[
     """
     sizes = sorted(intervals)
     lows, highs = ({n: ends[side] for n, ends in intervals.items()} for side in (0, 1))
-    last = next((place for place in reversed(range(len(sizes))) if highs[sizes[place]] > 1), None)
-    late = math.inf if last == len(sizes) - 1 else sizes[0]
-    if last is not None and last < len(sizes) - 1:
-        late = crossover({n: highs[n] for n in sizes[last : last + 2]})
+    above = [n for n in sizes if highs[n] > 1]
+    late = math.inf if sizes[-1] in above else sizes[0]
+    if above and late < math.inf:
+        late = crossover({n: highs[n] for n in sizes if n >= above[-1]})
     return (sizes[0] if lows[sizes[0]] <= 1 else crossover(lows) or math.inf), late
 
 
@@ -249,9 +245,9 @@ def _whiskers(axes: Any, measured: Mapping[str, Curve], intervals: Intervals) ->
         ends = intervals.get(name, {})
         sizes = [n for n in sorted(curve) if n in ends]
         if sizes:
-            low, high = ([abs(ends[n][side] - curve[n]) for n in sizes] for side in (0, 1))
-            values, colour = [curve[n] for n in sizes], series(number)["color"]
-            axes.errorbar(sizes, values, yerr=[low, high], fmt="none", ecolor=colour, capsize=4)
+            values = np.array([curve[n] for n in sizes])
+            arms = np.abs(np.transpose([ends[n] for n in sizes]) - values)
+            axes.errorbar(sizes, values, yerr=arms, fmt="none", ecolor=series(number)["color"], capsize=4)
 
 
 def _check_measured(measured: Mapping[str, Curve]) -> None:
@@ -268,24 +264,21 @@ def _gain(curve: Curve, ends: Mapping[float, tuple[float, float]] | None) -> str
         highest = {n: max(ends[n][1], curve[n] * (1 + TOLD)) for n in sizes}
         lowest = {n: min(ends[n][0], curve[n] * (1 - TOLD)) for n in sizes}
     gains = [n for n in sizes if highest[n] < 1]
-    told = [n for n in sizes if highest[n] < 1 or lowest[n] >= 1]
-    if not told:
+    untold = [n for n in sizes if lowest[n] < 1 <= highest[n]]
+    if untold == sizes:
         return "cannot be told from 1 on this run"
-    first = sizes.index(gains[0]) if gains else 0
-    if len(gains) == len(sizes):
+    if gains == sizes:
         said = "gains at every size"
     elif not gains:
-        said = "loses at every size" if len(told) == len(sizes) else "gains nowhere for certain"
-    elif gains == sizes[first:]:
+        said = "gains nowhere for certain" if untold else "loses at every size"
+    elif gains == sizes[-len(gains) :]:
         said = f"gains from N = {gains[0]:g} on"
     else:
-        said = "gains at some sizes only" if len(told) == len(sizes) else f"gains at {_listed(gains)}"
-    if len(told) == len(sizes):
-        return said
-    return f"{said} ({_listed(n for n in sizes if n not in told)} cannot be told: run again)"
+        said = f"gains at {_listed(gains)}" if untold else "gains at some sizes only"
+    return f"{said} ({_listed(untold)} cannot be told: run again)" if untold else said
 
 
-def _listed(sizes: Iterable[float]) -> str:
+def _listed(sizes: Sequence[float]) -> str:
     return "N = " + ", ".join(f"{n:g}" for n in sizes)
 
 

@@ -98,10 +98,8 @@ class ChapterTasks:
     @property
     def chapter(self) -> Chapter:
         """The chapter: its file and its title."""
-        known = (
-            chapter for chapter in (BEFORE, *CIRCLES, BELOW, *BESIDE) if chapter.file.startswith(self.number)
-        )
-        return next(known, Chapter(self.number, f"Chapter {self.number}", ""))
+        known = (BEFORE, *CIRCLES, BELOW, *BESIDE)
+        return next(chapter for chapter in known if chapter.file.startswith(self.number))
 
     @property
     def heading(self) -> str:
@@ -121,12 +119,9 @@ class ChapterTasks:
 
     def finding(self) -> str:
         """Return in words how far the learner is."""
-        return f"{_sum(self.rows)}, {self._left()}"
-
-    def _left(self) -> str:
-        if not self.open_rows:
-            return "no task open"
-        return f"about {plural(sum(row.task.minutes for row in self.open_rows), 'minute')} left"
+        minutes = sum(row.task.minutes for row in self.open_rows)
+        left = f"about {plural(minutes, 'minute')} left" if self.open_rows else "no task open"
+        return f"{_sum(self.rows)}, {left}"
 
 
 def progress(chapter: str | None = None) -> Html:

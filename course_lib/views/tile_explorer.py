@@ -18,8 +18,8 @@ from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import BLOCK, TILES, Tile
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, PAPER, PINK_TINT, SERIES, VIOLET_TINT, Picture
-from course_lib.views.figures import centred, headline
+from course_lib.theme import GREY, INK, PAPER, PINK_TINT, VIOLET_TINT, Picture
+from course_lib.views.figures import centred, headline, series, stacked
 from course_lib.views.live import Explorer, buttons, widgets
 from course_lib.views.paper import Html, card, escape, note, plural, side_by_side, table
 
@@ -47,8 +47,8 @@ def tile_choice(M: int, N: int, K: int) -> TileExplorer:
 
 def checked(M: int, N: int, K: int) -> tuple[int, int, int]:
     """Return the sizes; raises ValueError, in a sentence, for those that cannot be drawn."""
-    for name, size in (("M", M), ("N", N), ("K", K)):
-        whole(name, size, most=LARGEST[name])
+    for (name, most), size in zip(LARGEST.items(), (M, N, K), strict=True):
+        whole(name, size, most=most)
     return M, N, K
 
 
@@ -108,8 +108,7 @@ class TileExplorer(Explorer):
 
     def _parts(self, shape: tuple[int, int, int], tile: Tile) -> tuple[Any, str]:
         found = estimate(tile, *shape)
-        picture = wave_map(found, shape)
-        return picture, side_by_side([_about(found, shape), _best(shape, tile)])
+        return wave_map(found, shape), side_by_side([_about(found, shape), _best(shape, tile)])
 
     def static(self) -> Html:
         """Return the same for what was given, and below it the saw of waves for three tiles."""
@@ -142,7 +141,7 @@ def _about(found: Estimate, shape: tuple[int, int, int]) -> str:
     tile, (M, N, K) = found.tile, shape
     schedule = schedule_of(tile, M, N)
     computed = schedule.rows * schedule.columns
-    last = int((waves(schedule) == schedule.turns - 1).sum())
+    last = in_last_wave(schedule)
     read = computed * -(-K // BLOCK) * fetched_bytes(tile)
     rows = [
         ("tiles of D", f"{schedule.rows:,} x {schedule.columns:,} = {computed:,}"),
@@ -208,14 +207,19 @@ def waves(schedule: Schedule) -> np.ndarray:
     return unit // schedule.clusters
 
 
+def in_last_wave(schedule: Schedule) -> int:
+    """Return how many tiles the last wave has."""
+    return int((waves(schedule) == schedule.turns - 1).sum())
+
+
 def wave_map(found: Estimate, shape: tuple[int, int, int]) -> Picture:
     """Draw D with its tiles, each in the tint of its wave, the last wave in full colour."""
     schedule = schedule_of(found.tile, *shape[:2])
     wave = waves(schedule)
     said = finding(found)
-    last, slots = int((wave == schedule.turns - 1).sum()), schedule.clusters * schedule.cluster
+    last, slots = in_last_wave(schedule), schedule.clusters * schedule.cluster
     with theme.figure(8.6, 4.2) as fig:
-        axes, strip = fig.subplots(2, 1, gridspec_kw={"height_ratios": [10, 1]})
+        axes, strip = stacked(fig, [10, 1], sharex=False)
         _last_wave(strip, last, slots)
         _fill(axes, wave, schedule.turns)
         if wave.size <= MOST_OUTLINED:
@@ -288,9 +292,9 @@ def tile_sawtooth(shape: tuple[int, int, int], tiles: Sequence[Tile]) -> Picture
     said = _steepest(tiles[0], rows, curves[tiles[0]])
     with theme.figure(8.6, 3.7) as fig:
         axes = fig.subplots()
-        for (tile, curve), (colour, marker, line) in zip(curves.items(), SERIES, strict=False):
-            style = {"color": colour, "marker": marker, "linestyle": line, "markersize": 5, "linewidth": 1.6}
-            axes.plot(rows, 100 * np.array(curve), markevery=12, label=tile_name(tile), **style)
+        for number, (tile, curve) in enumerate(curves.items()):
+            look = {**series(number), "markersize": 5, "linewidth": 1.6, "markevery": 12}
+            axes.plot(rows, 100 * np.array(curve), label=tile_name(tile), **look)
         axes.axvline(M, color=INK, linestyle=":", linewidth=1.2)
         axes.text(M, 3, f" M = {M:,} ", ha="right" if rows[-1] / 2 < M else "left", fontsize=9)
         axes.set(xlabel=f"M, rows of D (N = {N:,}, K = {K:,})", ylabel="model, % of the peak")

@@ -40,7 +40,7 @@ def lanes(runs: Mapping[str, Rows]) -> Html:
     for name, rows in runs.items():
         on.write(0, at + 16, f"{name}: {digits(1e3 * ends[name])} ms", size=13.5, bold=True)
         at = _rows(on, at + 26, rows, scale) + 12
-    _axis(on, at - 8, max(ends.values()), scale, 1e3, "ms")
+    _axis(on, at - 8, 1e3 * max(ends.values()), scale / 1e3)
     told = f"A row for each that works, over time: {said}."
     return Html(card(on.svg(LEFT + WIDE + 24, at + 34, told), told, title=said), told)
 
@@ -69,7 +69,12 @@ class MicroBatchSteps(Steps):
     def frame(self, step: int) -> str:
         """Return the schedule up to a time as SVG."""
         on, name = Sheet(), self.order.value
-        bottom = self._draw(on, 0, name, step)
+        scale = WIDE / self.last
+        on.write(0, 16, self.said(name, step), size=13.5, bold=True)
+        bottom = _rows(on, 26, _until(self.times[name], step), scale, self.last)
+        on.line(LEFT + step * scale, 22, LEFT + step * scale, bottom, width=1.4)
+        for stage, kept in enumerate(self.kept(name, step)):
+            on.write(LEFT + WIDE + 12, 26 + stage * ROW + 17, f"keeps {kept}", size=12.5)
         return on.svg(LEFT + WIDE + 130, bottom + 8, self.said(name, step))
 
     def said(self, name: str, step: int) -> str:
@@ -86,15 +91,6 @@ class MicroBatchSteps(Steps):
             sum((bar.begin < step) if bar.name[0] == "F" else -(bar.end <= step) for bar in bars)
             for bars in self.times[name].rows.values()
         ]
-
-    def _draw(self, on: Sheet, top: float, name: str, step: int) -> float:
-        times, scale = self.times[name], WIDE / self.last
-        on.write(0, top + 16, self.said(name, step), size=13.5, bold=True)
-        bottom = _rows(on, top + 26, _until(times, step), scale, self.last)
-        on.line(LEFT + step * scale, top + 22, LEFT + step * scale, bottom, stroke=INK, width=1.4)
-        for stage, kept in enumerate(self.kept(name, step)):
-            on.write(LEFT + WIDE + 12, top + 26 + stage * ROW + 17, f"keeps {kept}", size=12.5)
-        return bottom
 
     def static(self) -> Html:
         """Return both schedules to their end."""
@@ -118,10 +114,11 @@ def _rows(on: Sheet, top: float, rows: Rows, scale: float, end: float = 0.0) -> 
     for name, bars in rows.items():
         on.write(0, top + 17, name, size=12.5)
         levels = _levels(bars)
-        height = ROW if max(levels, default=0) == 0 else LEVEL * (max(levels) + 1)
+        deepest = max(levels, default=0)
+        each = LEVEL if deepest else ROW
+        height = each * (deepest + 1)
         widest = end or max((bar.end for bar in bars), default=0.0)
         on.box(LEFT, top, widest * scale, height - 3, fill=GREY_TINT, stroke=None)
-        each = ROW if height == ROW else LEVEL
         for bar, level in zip(bars, levels, strict=True):
             _bar(on, bar, top + level * LEVEL, each - 3, scale, name == "wire" or bar.name.startswith("B"))
         top += height
@@ -147,12 +144,13 @@ def _bar(on: Sheet, bar: TimeSpan, y: float, height: float, scale: float, is_pin
         on.write(x + width / 2, y + height / 2 + 4.5, bar.name, size=11, anchor="middle")
 
 
-def _axis(on: Sheet, y: float, end: float, scale: float, factor: float, unit: str) -> None:
+def _axis(on: Sheet, y: float, end: float, scale: float) -> None:
+    """Draw the axis up to `end` in ms, at most six steps; `scale` is in pixels a ms."""
     on.line(LEFT, y, LEFT + end * scale, y, stroke=LINE)
-    step = 10.0 ** math.floor(math.log10(factor * end))
-    step *= next(share for share in (0.2, 0.5, 1.0, 2.0) if factor * end / step / share <= 6)
-    for tick in range(int(factor * end / step + 1e-9) + 1):
-        x = LEFT + tick * step / factor * scale
+    step = 10.0 ** math.floor(math.log10(end))
+    step *= next(share for share in (0.2, 0.5, 1.0, 2.0) if end / step / share <= 6)
+    for tick in range(int(end / step + 1e-9) + 1):
+        x = LEFT + tick * step * scale
         on.line(x, y, x, y + 5, stroke=LINE)
         on.write(x, y + 19, f"{tick * step:g}", size=11.5, anchor="middle", fill=QUIET)
-    on.write(0, y + 19, f"time ({unit})", size=11.5, fill=QUIET)
+    on.write(0, y + 19, "time (ms)", size=11.5, fill=QUIET)
