@@ -252,7 +252,7 @@ def _python_homes() -> list[Path]:
 
 
 def _lies_in(path: Path, folders: list[Path]) -> bool:
-    return any(path == folder or path.is_relative_to(folder) for folder in folders)
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _others_of_this_user() -> int:

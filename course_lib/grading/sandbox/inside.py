@@ -14,7 +14,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -214,10 +214,7 @@ def packed(folder: Path) -> dict[str, np.ndarray]:
 
 def plain_fault(fault: Fault | None) -> dict[str, Any] | None:
     """Return a fault as plain values."""
-    if fault is None:
-        return None
-    built = [[name, list(shape)] for name, shape in fault.built]
-    return {"kinds": list(fault.kinds), "message": fault.message, "line": fault.line, "built": built}
+    return asdict(fault) if fault else None
 
 
 def main(limits: dict[str, int]) -> None:

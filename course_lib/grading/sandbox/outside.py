@@ -43,14 +43,13 @@ class SandboxedRunner:
         code: Code,
         sandbox: Sandbox,
         lines: tuple[int, ...] = (),
-        seed: int | None = None,
         oracle: Oracle | None = None,
     ) -> None:
         self._codes = [code]
         self._oracle = oracle
         self._sandbox = sandbox
         self._lines, self._places = lines, Places(code.text, lines)
-        self._random = random.Random(seed)
+        self._random = random.Random()
         self._process: AnswerProcess | None = None
         self._others: dict[int, SandboxedRunner] = {}
         self._loaded = 0
@@ -81,29 +80,23 @@ class SandboxedRunner:
 
     def count(self, args: tuple, beside_floats: bool) -> Outcome:
         """Call the answer on operands and return what they wrote down."""
-        try:
-            reply = self._ask({"do": "count", "which": 0, "args": args, "beside_floats": beside_floats})
-            fault = self._fault(reply.get("fault"))
-            alike = reply.get("alike") is True
-            return Outcome(reply.get("result"), fault, tape=_tape(reply.get("tape")), alike=alike)
-        except Stopped as problem:
-            return Outcome(fault=self._stopped(problem))
+        request = {"do": "count", "which": 0, "args": args, "beside_floats": beside_floats}
+        reply, fault = self._ask(request)
+        alike = reply.get("alike") is True
+        return Outcome(reply.get("result"), fault, tape=_tape(reply.get("tape")), alike=alike)
 
     def trace(self, shape: Shape, args: tuple) -> Outcome:
         """Launch the answer in the tracer; what it counted is checked piece by piece."""
         self._traces = True
         request = {"do": "trace", "which": 0, "shape": asdict(shape), "args": args}
-        try:
-            reply = self._ask({**request, "seconds": TOLD_BEFORE * self._limits.call_s})
-        except Stopped as problem:
-            return Outcome(fault=self._stopped(problem), args_after=args)
-        fault, after = self._after(reply, args)
-        if fault:
-            return Outcome(fault=fault, args_after=args)
-        try:
-            return Outcome(counts_of(reply.get("counts")).placed(self._places), None, after)
-        except NoCounts:
-            return Outcome(fault=self._garbled(), args_after=args)
+        reply, fault = self._ask({**request, "seconds": TOLD_BEFORE * self._limits.call_s})
+        fault, after = self._after(reply, args, fault)
+        if fault is None:
+            try:
+                return Outcome(counts_of(reply.get("counts")).placed(self._places), None, after)
+            except NoCounts:
+                fault = self._garbled()
+        return Outcome(fault=fault, args_after=args)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer from outside, in turns with the baseline in a clean process."""
@@ -164,11 +157,9 @@ class SandboxedRunner:
     def _call(self, which: int, args: tuple) -> Outcome:
         questions = Questions(self._oracle, args[0]) if self._oracle else None
         shown = (questions.key, *args[1:]) if questions else args
-        try:
-            reply = self._ask({"do": "call", "which": which, "args": shown}, questions and questions.answer)
-        except Stopped as problem:
-            return Outcome(fault=self._stopped(problem), args_after=args)
-        fault, after = self._after(reply, shown, plain=which == 0)
+        request = {"do": "call", "which": which, "args": shown}
+        reply, fault = self._ask(request, questions and questions.answer, plain=which == 0)
+        fault, after = self._after(reply, shown, fault)
         if questions and type(after[0]) is int and after[0] == questions.key:
             after = (args[0], *after[1:])
         owner, printed = reply.get("owner"), reply.get("printed")
@@ -180,9 +171,16 @@ class SandboxedRunner:
             min(printed, 10**6) if isinstance(printed, int) and printed > 0 else 0,
         )
 
-    def _ask(self, request: dict[str, Any], answer: Callable | None = None) -> dict[str, Any]:
-        self._started()
-        return self._process.ask(request, self._limits.call_s, self._limit_s(), answer)
+    def _ask(
+        self, request: dict[str, Any], answer: Callable | None = None, plain: bool = True
+    ) -> tuple[dict[str, Any], Fault | None]:
+        """Return the reply, an empty one if there is none, and the fault in it or instead of it."""
+        try:
+            self._started()
+            reply = self._process.ask(request, self._limits.call_s, self._limit_s(), answer)
+        except Stopped as problem:
+            return {}, self._stopped(problem)
+        return reply, self._fault(reply.get("fault"), plain)
 
     @property
     def _limits(self):
@@ -229,9 +227,9 @@ class SandboxedRunner:
             self.incidents.append(f"{problem.kind}: {problem}.")
         return Fault((problem.kind,), str(problem))
 
-    def _after(self, reply: dict, args: tuple, plain: bool = True) -> tuple[Fault | None, tuple]:
-        """Return the fault in a reply, and the arguments afterwards, which belong to no fault."""
-        fault, after = self._fault(reply.get("fault"), plain), reply.get("args_after")
+    def _after(self, reply: dict, args: tuple, fault: Fault | None) -> tuple[Fault | None, tuple]:
+        """Return the fault, if only one of form, and the arguments afterwards, which belong to no fault."""
+        after = reply.get("args_after")
         if fault is None and (not isinstance(after, tuple) or len(after) != len(args)):
             fault = self._garbled()
         return fault, args if fault else tuple(map(_laid_out, after, args))

@@ -50,15 +50,13 @@ class GraderFault(RuntimeError):
 
 def start(sandbox: Sandbox) -> AnswerProcess:
     """Return a new process; GraderFault if none starts, though it is tried several times."""
-    for wait_s in STARTS_WAIT_S:
+    for wait_s in (*STARTS_WAIT_S, 0.0):
         try:
             return AnswerProcess(sandbox)
-        except (GraderFault, OSError):  # no memory, no processes left: that passes
+        except (Stopped, OSError, ValueError) as problem:  # no memory, no processes left: that passes
+            why = str(problem)
             time.sleep(wait_s)
-    try:
-        return AnswerProcess(sandbox)
-    except OSError as problem:
-        raise GraderFault(f"a process for an answer did not start: {problem}") from None
+    raise GraderFault(f"a process for an answer did not start: {why}")
 
 
 class AnswerProcess:
@@ -90,9 +88,9 @@ class AnswerProcess:
                 if show:
                     ours.settimeout(1.0)
                     (self._disk,) = socket.recv_fds(ours, 1, 1)[1]
-            except (Stopped, OSError, ValueError) as problem:
+            except BaseException:
                 self.kill()
-                raise GraderFault(f"a process for an answer did not start: {problem}") from None
+                raise
         self._inner = _innermost(self._outer.pid, sandbox.unsafe)
 
     def ask(
@@ -108,7 +106,7 @@ class AnswerProcess:
         Before it replies the process may ask, too: `answer` says what to send back, in its own time. What
         it reads during the call stands `behind` the request.
         """
-        if self._outer.poll() is not None:
+        if self.ended:
             raise Stopped("Stopped", "the process that ran it has ended")
         watch = _LimitWatch(self, cpu_s, wall_s)
         token = secrets.token_hex(8)  # a reply that was made before the request cannot have it
@@ -173,7 +171,7 @@ class AnswerProcess:
 
     def kill(self) -> None:
         """End the process and all it has started, for good."""
-        if self._outer.poll() is None:
+        if not self.ended:
             for one in self.family():
                 with contextlib.suppress(psutil.Error):
                     one.kill()
@@ -313,8 +311,10 @@ def _sound(files: Any) -> bool:
     """Whether these are some files with names that lie within one folder."""
     if not isinstance(files, dict):
         return False
-    bytes_ = all(isinstance(one, np.ndarray) and one.dtype == np.uint8 for one in files.values())
-    paths = [PurePosixPath(name) for name in files]
-    inside = not any(one.is_absolute() or ".." in one.parts for one in paths)
-    inside &= all(one.suffix in wire.MACHINE_CODE for one in paths)
-    return bytes_ and inside and sum(one.nbytes for one in files.values()) <= MOST_BYTES
+    contents, paths = files.values(), [PurePosixPath(name) for name in files]
+    return (
+        all(isinstance(one, np.ndarray) and one.dtype == np.uint8 for one in contents)
+        and not any(one.is_absolute() or ".." in one.parts for one in paths)
+        and all(one.suffix in wire.MACHINE_CODE for one in paths)
+        and sum(one.nbytes for one in contents) <= MOST_BYTES
+    )

@@ -8,10 +8,11 @@ its type's name and nothing else.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,20 +38,6 @@ class Foreign:
     """Stands for a value that is not plain; its class has the name of the value's type."""
 
 
-@dataclass
-class _Memory:
-    """The raw memory of a frame's arrays, one behind the other."""
-
-    parts: list[bytes] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, part: bytes) -> list[int]:
-        place = [self.size, len(part)]
-        self.parts.append(part)
-        self.size += len(part)
-        return place
-
-
 # --- writing ------------------------------------------------------------------------------------------------
 
 
@@ -59,25 +46,33 @@ def frame(value: Any, keep_strides: bool = False) -> bytes:
 
     WireError if it is too large or too deep.
     """
-    memory = _Memory()
+    memory = bytearray()  # of its arrays, one behind the other
     tree = json.dumps(_tree(value, memory, keep_strides, 0)).encode()
-    if len(tree) > MOST_TREE or memory.size > MOST_MEMORY:
-        raise WireError(f"a value of {(len(tree) + memory.size) / 2**20:.0f} MB is too large to be shipped")
-    return b"".join([_LENGTHS.pack(len(tree), memory.size), tree, *memory.parts])
+    if len(tree) > MOST_TREE or len(memory) > MOST_MEMORY:
+        raise WireError(f"a value of {(len(tree) + len(memory)) / 2**20:.0f} MB is too large to be shipped")
+    return b"".join([_LENGTHS.pack(len(tree), len(memory)), tree, memory])
 
 
-def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
+def _place(part: bytes, memory: bytearray) -> list[int]:
+    """Put an array's bytes behind the others; return where they are."""
+    memory.extend(part)
+    return [len(memory) - len(part), len(part)]
+
+
+def _tree(value: Any, memory: bytearray, strides: bool, depth: int) -> Any:
     """Return JSON for a value: plain as it is where JSON has it, else a list that begins with its kind."""
     if depth > DEEPEST:
         raise WireError(f"a value is nested more than {DEEPEST} deep")
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, np.generic):
-        return _scalar_tree(value, memory)
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in KINDS:
+        if isinstance(value, np.generic):
+            return ["scalar", value.dtype.str, _place(value.tobytes(), memory)]
+        return _strided_tree(value, memory) if strides else _array_tree(value, memory)
     if isinstance(value, int):
         return ["int", hex(value)] if abs(value) >= 2**53 else int(value)
     if isinstance(value, float):  # JSON's NaN has no sign
-        return float(value) if value == value else ["nan", memory.add(np.float64(value).tobytes())]
+        return float(value) if value == value else ["nan", _place(np.float64(value).tobytes(), memory)]
     if isinstance(value, complex):
         return ["complex", value.real, value.imag]
     if value is ...:
@@ -88,49 +83,28 @@ def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
         return ["dict", {str(name): _tree(one, memory, strides, depth + 1) for name, one in value.items()}]
     if isinstance(value, list | tuple):
         return _sequence_tree(value, memory, strides, depth)
-    if isinstance(value, np.ndarray) and value.dtype.kind in KINDS:
-        return _strided_tree(value, memory) if strides else _array_tree(value, memory)
     return ["foreign", type(value).__name__]
 
 
-def _scalar_tree(value: np.generic, memory: _Memory) -> list:
-    if value.dtype.kind not in KINDS:
-        return ["foreign", type(value).__name__]
-    return ["scalar", value.dtype.str, memory.add(value.tobytes())]
-
-
-def _sequence_tree(value: list | tuple, memory: _Memory, strides: bool, depth: int) -> list:
+def _sequence_tree(value: list | tuple, memory: bytearray, strides: bool, depth: int) -> list:
     kind = "tuple" if isinstance(value, tuple) else "list"
     if len(value) > 8 and all(type(one) is float for one in value):  # most of what chapter 1 ships
-        return [f"{kind} of floats", memory.add(np.array(value).tobytes())]
+        return [f"{kind} of floats", _place(np.array(value).tobytes(), memory)]
     return [kind, [_tree(one, memory, strides, depth + 1) for one in value]]
 
 
-def _array_tree(value: np.ndarray, memory: _Memory) -> list:
+def _array_tree(value: np.ndarray, memory: bytearray) -> list:
     plain = np.ascontiguousarray(value)
-    return ["array", plain.dtype.str, list(value.shape), memory.add(plain.tobytes())]
+    return ["array", plain.dtype.str, list(value.shape), _place(plain.tobytes(), memory)]
 
 
-def _strided_tree(value: np.ndarray, memory: _Memory) -> list:
+def _strided_tree(value: np.ndarray, memory: bytearray) -> list:
     """Ship the memory from the first byte to the last, with what lies between the elements."""
-    low, high = np.lib.array_utils.byte_bounds(value)
-    block = np.ndarray(high - low, np.uint8, buffer=_bytes(value, low, high - low)) if value.size else b""
-    offset = value.__array_interface__["data"][0] - low if value.size else 0
-    return [
-        "strided",
-        value.dtype.str,
-        list(value.shape),
-        list(value.strides),
-        offset,
-        memory.add(bytes(block)),
-    ]
-
-
-def _bytes(value: np.ndarray, low: int, size: int) -> memoryview:
-    """Return the bytes of memory that an array spans; the array keeps them alive meanwhile."""
-    import ctypes
-
-    return memoryview((ctypes.c_char * size).from_address(low))
+    block, offset = b"", 0
+    if value.size:
+        low, high = np.lib.array_utils.byte_bounds(value)
+        block, offset = ctypes.string_at(low, high - low), value.ctypes.data - low
+    return ["strided", value.dtype.str, [*value.shape], [*value.strides], offset, _place(block, memory)]
 
 
 # --- reading ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import io
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -87,8 +88,9 @@ class Lying(SandboxedRunner):
         super().__init__(code, SAFE)
         self._reply = reply
 
-    def _ask(self, request):
-        return dict(self._reply)
+    def _started(self):
+        said = dict(self._reply)
+        self._process = SimpleNamespace(ask=lambda *_: said, kill=lambda: None, seconds=0.0)
 
 
 def verdict(reply: dict):
