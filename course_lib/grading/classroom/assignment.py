@@ -57,8 +57,8 @@ class Assignment:
 
 def names(root: Path) -> list[str]:
     """Return the names of the assignments in solutions/, in order."""
-    folders = sorted(path for path in (root / "solutions").glob("*") if path.is_dir())
-    return [folder.name for folder in folders if source_path(root, folder.name).is_file()]
+    sources = (root / "solutions").glob("*/*.ipynb")
+    return sorted(path.stem for path in sources if path.stem == path.parent.name)
 
 
 def source_path(root: Path, name: str) -> Path:
@@ -74,8 +74,8 @@ def load(root: Path, name: str) -> Assignment:
             f"There is no assignment {name!r} in {root / 'solutions'}; found: {', '.join(known) or 'none'}."
         )
     cells = json.loads(source_path(root, name).read_text(encoding="utf-8"))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells if _nbgrader(cell).get("solution")]
-    items = tuple(_item(name, cell, texts) for cell in cells if _nbgrader(cell).get("grade"))
+    texts = ["".join(cell["source"]) for cell in cells if nbgrader_of(cell).get("solution")]
+    items = tuple(_item(name, cell, texts) for cell in cells if nbgrader_of(cell).get("grade"))
     if not items:
         raise AssignmentError(f"The assignment {name} has no cell that gives points: mark one in nbgrader.")
     return Assignment(name, items)
@@ -112,7 +112,7 @@ def task_in(source: str) -> tuple[str, str] | None:
 
 
 def _item(name: str, cell: dict[str, Any], solutions: Sequence[str]) -> Item:
-    marks = _nbgrader(cell)
+    marks = nbgrader_of(cell)
     found = task_in("".join(cell["source"]))
     if found is None:
         raise AssignmentError(
@@ -129,5 +129,6 @@ def _item(name: str, cell: dict[str, Any], solutions: Sequence[str]) -> Item:
     return Item(task.id, found[1], marks["grade_id"], float(task.points), size)
 
 
-def _nbgrader(cell: dict[str, Any]) -> dict[str, Any]:
+def nbgrader_of(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return what nbgrader knows of a cell of the instructor's; empty if it is none of its own."""
     return cell.get("metadata", {}).get("nbgrader", {})

@@ -20,7 +20,7 @@ from typing import Any
 from course_lib.grading.classroom import notebook
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError, source_path
 from course_lib.grading.classroom.pages.publish import ByHand
-from course_lib.grading.classroom.submission import Cell
+from course_lib.grading.classroom.verdict import SubmissionJob, Verdict
 from course_lib.whole_files import write
 
 COURSE_ID = "nine-circles"
@@ -68,16 +68,15 @@ class ClassBook:
         book.db.execute(sqlalchemy.text(f"PRAGMA busy_timeout = {PATIENCE_MS}"))
         return book
 
-    def record(self, verdict: dict[str, Any], cells: tuple[Cell, ...], handed_in: str | None) -> None:
+    def record(self, verdict: Verdict, job: SubmissionJob) -> None:
         """Write a verdict into the grade book and the graded notebook beside it. Twice changes nothing.
 
         A score that a grader has given by hand stays. BookLocked if another program keeps the book locked.
         """
         name, student = self._assignment.name, verdict["student"]
         with self._writing():
-            self._enter(verdict, handed_in)
-        grade_ids = self._assignment.grade_ids
-        shown = notebook.graded(self._entering.result(), cells, verdict, grade_ids)
+            self._enter(verdict, job.received_at)
+        shown = notebook.graded(self._entering.result(), job.cells(), verdict, self._assignment.grade_ids)
         target = self._folder / "autograded" / student / name
         write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
         # what the exchange wrote beside the submission nbgrader wants beside what is made of it
@@ -98,7 +97,7 @@ class ClassBook:
                 "command again; what is judged is kept."
             ) from None
 
-    def _enter(self, verdict: dict[str, Any], handed_in: str | None) -> None:
+    def _enter(self, verdict: Verdict, handed_in: str | None) -> None:
         book, name, student = self._book, self._assignment.name, verdict["student"]
         book.update_or_create_student(student)
         when = {"timestamp": handed_in} if handed_in else {}
@@ -182,13 +181,15 @@ class ClassBook:
         unfinished = book.with_name(f".{BOOK}.unfinished")
         unfinished.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(prefix="nine-circles-") as release, _quiet_nbgrader():
-            config = Config()
-            config.CourseDirectory.root = str(self._root.resolve())
-            config.CourseDirectory.course_id = COURSE_ID
-            config.CourseDirectory.source_directory = "solutions"
-            config.CourseDirectory.release_directory = release
-            config.CourseDirectory.assignment_id = name
-            config.CourseDirectory.db_url = _url(book if book.exists() else unfinished)
+            places = {
+                "root": str(self._root.resolve()),
+                "course_id": COURSE_ID,
+                "source_directory": "solutions",
+                "release_directory": release,
+                "assignment_id": name,
+                "db_url": _url(book if book.exists() else unfinished),
+            }
+            config = Config(CourseDirectory=places)
             converter = GenerateAssignment(
                 coursedir=CourseDirectory(config=config), config=config, force=True
             )
@@ -218,7 +219,7 @@ def exchange_notes(submitted: Path) -> list[Path]:
     ]
 
 
-def enter(grade: Any, task: dict[str, Any], verdict: dict[str, Any]) -> None:
+def enter(grade: Any, task: dict[str, Any], verdict: Verdict) -> None:
     """Give nbgrader's grade of one cell the judge's points, and the mark that a person should look at it."""
     settled = grade.manual_score is not None and grade.auto_score == task["points"]
     if not settled:  # what a grader has settled stays so, until the judge finds something new

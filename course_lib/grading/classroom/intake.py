@@ -37,6 +37,7 @@ MAX_TOLD = 8  # problems of one kind that are told one by one
 _ASSIGNMENT = re.compile(r"(\d+|[A-Z])_")
 _TIMESTAMP = re.compile(r"[0-9][0-9A-Za-z :.,+\-_/]{5,80}")
 _ODD = {"link": "a link", "special": "a pipe, socket or device"}
+NOBODYS = Owner("", "")  # of what lies within: its name tells no more
 _ASK = "ask for a file that ends in .ipynb."
 
 
@@ -80,7 +81,8 @@ class Received:
         if b"PK\5\6" not in data:
             raise Unreadable("is no zip, or one that was cut off")
         file = io.BytesIO(data)
-        handed = _Handed([(zip_tree(self.name, list_members(file, MAX_INNER_TABLE)), None)], self._assignment)
+        top = zip_tree(self.name, list_members(file, MAX_INNER_TABLE))
+        handed = _Handed([(top, NOBODYS)], self._assignment)
         chosen, problems = handed.pick(handed.notebooks, "notebooks")
         problems = [*handed.told(), *problems]
         if chosen is None:
@@ -302,7 +304,7 @@ def _paths(found: list[_Found]) -> str:
 class _Handed:
     """Everything that matters of what one student handed in: all folders, breadth first and bounded."""
 
-    def __init__(self, nodes: list[tuple[Node, Owner | None]], assignment: str) -> None:
+    def __init__(self, nodes: _Group, assignment: str) -> None:
         self.assignment = assignment
         self.notebooks: list[_Found] = []
         self.zips: list[_Found] = []
@@ -315,7 +317,7 @@ class _Handed:
         self._outside: list[str] = []  # paths that lead out of the zip
         folders: deque[tuple[Node, tuple[str, ...]]] = deque()
         for node, owner in nodes:
-            if owner and owner.typed:
+            if owner.typed:
                 self._others.append(shown(node.name))
             elif node.kind == "folder":
                 folders.append((node, ()))
@@ -347,8 +349,8 @@ class _Handed:
                 where = shown("/".join(folders)) or "The submission folder"
                 self._problems.append(f"{where} {problem}.")
 
-    def _sort_in(self, node: Node, folders: tuple[str, ...], owner: Owner | None = None) -> None:
-        name = (owner and owner.file) or node.name
+    def _sort_in(self, node: Node, folders: tuple[str, ...], owner: Owner = NOBODYS) -> None:
+        name = owner.file or node.name
         path = shown("/".join((*folders, node.name)))
         if node.outside:
             self._outside.append(node.outside + node.name)
@@ -359,7 +361,7 @@ class _Handed:
         elif names.is_notebook(name) or names.is_zip_name(name):
             kept = self.notebooks if names.is_notebook(name) else self.zips
             if len(kept) < MAX_KEPT or self._is_fitting(name):
-                kept.append(_Found(node, name, folders, owner.upload if owner else 0))
+                kept.append(_Found(node, name, folders, owner.upload))
         elif len(self._others) < MAX_TOLD:
             self._others.append(path)
 

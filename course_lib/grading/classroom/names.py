@@ -175,6 +175,15 @@ def fold(student: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", student).casefold())
 
 
+def free_id(student: str, taken: Collection[str]) -> str:
+    """Return the id, or the first of "id-2", "id-3", … that no folded one of `taken` has."""
+    own, count = student, 1
+    while fold(own) in taken:
+        count += 1
+        own = f"{student}-{count}"
+    return own
+
+
 def student_ids(people: Sequence[tuple[str, str]]) -> list[tuple[str, tuple[str, ...]]]:
     """Return for each (name, number) an id of its own, and the ids of all that would have got the same one.
 
@@ -190,12 +199,11 @@ def student_ids(people: Sequence[tuple[str, str]]) -> list[tuple[str, tuple[str,
         if len(group) == 1:
             continue
         group.sort(key=lambda n: (people[n][0] != bases[n], people[n], n))
-        ids, count = {}, 1
+        ids: dict[int, str] = {}
         for n in group:
             own = safe_id(f"{bases[n]}_{people[n][1]}") if people[n][1] else bases[n]
-            while fold(own) in taken and (ids or own != bases[n]):  # the first may keep the name
-                count += 1
-                own = f"{bases[n]}-{count}"
+            if fold(own) in taken and (ids or own != bases[n]):  # the first may keep the name
+                own = free_id(bases[n], taken)
             taken.add(fold(own))
             ids[n] = own
         for n, own in ids.items():

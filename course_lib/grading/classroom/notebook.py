@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from course_lib.grading.classroom.assignment import nbgrader_of
 from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.classroom.verdict import UNREADABLE
 from course_lib.grading.report import Report, render_html
@@ -34,13 +35,14 @@ def graded(
     own = _by_place(release["cells"], cells)
     shown = [] if cells else [_text_cell("unreadable", f"**{UNREADABLE}**")]
     for place, cell in enumerate(notebook["cells"]):
-        mark = _marks(cell).get("grade_id")
-        if mark in tasks:
-            write_points(cell, tasks[mark])
-        elif _marks(cell).get("solution") and own[place]:
-            cell["source"] = _shown(own[place][0].text, cell["cell_type"])
-            own[place] = own[place][1:]
-        without_output(cell) if mark not in tasks else None
+        marks = nbgrader_of(cell)
+        if marks.get("grade_id") in tasks:
+            write_points(cell, tasks[marks["grade_id"]])
+        else:
+            if cell["cell_type"] == "code":
+                cell["outputs"], cell["execution_count"] = [], None
+            if marks.get("solution") and own[place]:
+                cell["source"] = _shown(own[place].pop(0).text, cell["cell_type"])
         shown += [cell, *(_extra(one, f"own-{place}-{n}") for n, one in enumerate(own[place]))]
     notebook["cells"] = shown
     return notebook
@@ -49,8 +51,8 @@ def graded(
 def answer_cells(release: dict[str, Any], entry: str) -> list[str]:
     """Return the grade ids of the released cells in which a function is to be written."""
     begun = re.compile(rf"^\s*def {re.escape(entry)}\b", re.MULTILINE)
-    answers = [cell for cell in release["cells"] if _marks(cell).get("solution")]
-    return [_marks(cell).get("grade_id") for cell in answers if begun.search("".join(cell["source"]))]
+    answers = [cell for cell in release["cells"] if nbgrader_of(cell).get("solution")]
+    return [nbgrader_of(cell).get("grade_id") for cell in answers if begun.search("".join(cell["source"]))]
 
 
 def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -58,7 +60,7 @@ def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[lis
     places = {
         name: place
         for place, cell in enumerate(released)
-        for name in (_marks(cell).get("grade_id"), cell.get("id"))
+        for name in (nbgrader_of(cell).get("grade_id"), cell.get("id"))
     }
     places.pop(None, None)
     own: list[list[Cell]] = [[] for _ in released]
@@ -69,14 +71,10 @@ def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[lis
         here = here if found is None else found
         if cell.is_grade or _plain(cell.text) in texts:
             continue
-        is_ours = found is not None and not _marks(released[found]).get("solution")
+        is_ours = found is not None and not nbgrader_of(released[found]).get("solution")
         if cell.kind == "code" or not is_ours:  # code counts wherever it stands, as an answer, too
             own[here].append(cell)
     return own
-
-
-def _marks(cell: dict[str, Any]) -> dict[str, Any]:
-    return cell["metadata"].get("nbgrader", {})
 
 
 def _plain(text: str) -> str:
@@ -87,18 +85,12 @@ def _clean(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def without_output(cell: dict[str, Any]) -> None:
-    """Take away what a code cell has shown."""
-    if cell["cell_type"] == "code":
-        cell["outputs"], cell["execution_count"] = [], None
-
-
 def _extra(cell: Cell, id: str) -> dict[str, Any]:
     if cell.kind != "code":  # raw text, too: pages are made with a raw cell's text as HTML
         return _text_cell(id, _shown(cell.text, "markdown"))
-    made = {"cell_type": "code", "id": id, "metadata": {}, "source": _shown(cell.text, "code")}
-    without_output(made)
-    return made
+    source = _shown(cell.text, "code")
+    nothing = {"outputs": [], "execution_count": None}
+    return {"cell_type": "code", "id": id, "metadata": {}, "source": source, **nothing}
 
 
 def _text_cell(id: str, source: str) -> dict[str, Any]:

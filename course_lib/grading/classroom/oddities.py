@@ -47,7 +47,7 @@ def parts(text: str) -> int:
 
 def _unusual_text(size: int, text: str) -> Iterator[str]:
     tree = ast.parse(text)
-    own = sum(1 for _ in ast.walk(tree))
+    own = parts(text)
     if own > max(LARGE, TIMES_AS_LARGE * size):
         yield f"It is {own / max(size, 1):.0f} times as large as the solution."
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings

@@ -23,7 +23,7 @@ from course_lib.grading.classroom import intake, secret, submission, team
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.gradebook import ClassBook
 from course_lib.grading.classroom.intake import IntakeError
-from course_lib.grading.classroom.names import fold, safe_id, shown, some
+from course_lib.grading.classroom.names import fold, free_id, safe_id, shown, some
 from course_lib.grading.classroom.pages.publish import PublishedPages, publish
 from course_lib.grading.classroom.verdict import (
     UNJUDGED,
@@ -65,8 +65,7 @@ class GradingOrder:
 
     def sandbox(self) -> Sandbox:
         """Return the sandbox that shows nothing of the class."""
-        private = (self.folder.resolve(), self.source.resolve())
-        return Sandbox(private=private, limits=self.limits, unsafe=self.unsafe)
+        return Sandbox(private=(self.folder, self.source), limits=self.limits, unsafe=self.unsafe)
 
 
 @dataclass
@@ -76,7 +75,6 @@ class Done:
     assignment: Assignment
     judged: int = 0
     kept: int = 0
-    process_s: float = 0.0
     seconds: float = 0.0
     published: PublishedPages | None = None
     notes: list[str] = field(default_factory=list)
@@ -112,11 +110,11 @@ def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done
                     for count, _ in enumerate(verdicts, start=1):
                         progress(count, len(handed_in))
             except KeyboardInterrupt:
-                raise KeyboardInterrupt(*run.in_work()) from None
+                raise KeyboardInterrupt(*run.in_work) from None
             by_hand = book.by_hand()
         done = run.done
         done.seconds = time.time() - started
-        about = {**_about(order, done, started), "basis": run.basis()}
+        about = {**_about(order, done, started), "basis": run.common.basis()}
         done.published = publish(run.paths(), order.folder, about, by_hand)
         done.notes += done.published.notes
     return done
@@ -125,13 +123,14 @@ def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done
 class _Run:
     def __init__(self, order: GradingOrder, assignment: Assignment, sandbox: Sandbox, seed: int) -> None:
         self._order = order
-        self._assignment = assignment
-        self._sandbox = sandbox
-        self._seed = seed
-        self._marks = assignments.marks(order.root)
+        marks = assignments.marks(order.root)
+        #: What all jobs of this run have in common.
+        self.common = SubmissionJob(
+            assignment.name, "", assignment.items, None, "", (), seed, sandbox, marks=marks
+        )
         self._folder = order.folder / "verdicts" / assignment.name
         self._from_nbgrader = order.source.is_relative_to((order.folder / "submitted").resolve())
-        self._open: dict[str, tuple[SubmissionJob, str | None]] = {}
+        self.in_work: dict[str, SubmissionJob] = {}  # by student
         self.done = Done(assignment)
 
     def paths(self) -> list[Path]:
@@ -145,7 +144,7 @@ class _Run:
         return sorted(self._folder.glob("*.json"))
 
     def _earlier(self, path: Path) -> Verdict | None:
-        return earlier(self._order.folder, self._assignment.name, path.stem)
+        return earlier(self._order.folder, self.common.assignment, path.stem)
 
     def apart(self, handed_in: list[intake.Received]) -> list[intake.Received]:
         """Return the records so that each person of the platform has one id, whatever the download.
@@ -168,49 +167,37 @@ class _Run:
                 continue
             self.done.kept += 1
             verdict = self._as_received(verdict, job)
-            book.record(verdict, job.cells(), one.received_at)
+            book.record(verdict, job)
             yield verdict
         with closing(self._team(self._jobs(missing))) as made:
             for verdict in made:
-                job, handed_in_at = self._open.pop(verdict["student"])
+                job = self.in_work.pop(verdict["student"])
                 verdict = self._after_an_earlier_one(verdict, job)
-                write(
-                    place(self._order.folder, job.assignment, job.student),
-                    json.dumps(verdict, indent=1) + "\n",
-                    lasting=True,
-                )
-                book.record(verdict, job.cells(), handed_in_at)
+                self._keep(verdict)
+                book.record(verdict, job)
                 self.done.judged += 1
-                self.done.process_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
                 if verdict["key"] == UNJUDGED:
                     self.done.notes.append(
                         f"{shown(job.student)} ({shown(job.name)}): {verdict['reading'][0]}"
                     )
                 yield verdict
 
-    def in_work(self) -> list[str]:
-        """Return the students whose submissions are with the team."""
-        return [*self._open]
-
-    def basis(self) -> str:
-        """Return what the verdicts of this run depend on."""
-        return self._job_of(intake.Received("", "", ()), None, ()).basis()
-
     def _team(self, jobs: Iterator[SubmissionJob]) -> Iterator[Verdict]:
         if self._order.scheduler:
-            return team.cluster(jobs, self._order.scheduler, self._sandbox)
-        return team.local(jobs, self._order.workers or cores())
+            return team.cluster(jobs, self._order.scheduler, self.common.sandbox)
+        # hyperthreads of one core would disturb each other
+        return team.local(jobs, self._order.workers or hardware.cores())
 
     def _jobs(self, handed_in: list[intake.Received]) -> Iterator[SubmissionJob]:
         """Yield jobs as the team asks for them; only those in work are in memory."""
         for one in handed_in:
             job = self._job(one)
-            self._open[job.student] = (job, one.received_at)
+            self.in_work[job.student] = job
             yield job
 
     def _job(self, one: intake.Received) -> SubmissionJob:
         data, problems = one.read()
-        name = self._assignment.name
+        name = self.common.assignment
         target = self._order.folder / "submitted" / one.student / name / f"{name}.ipynb"
         if self._from_nbgrader:
             pass  # it lies where nbgrader looks for it
@@ -218,13 +205,8 @@ class _Run:
             target.unlink(missing_ok=True)  # an older upload must not stand for this one
         else:
             write(target, data)
-        return self._job_of(one, data, problems)
-
-    def _job_of(self, one: intake.Received, data: bytes | None, problems: tuple[str, ...]) -> SubmissionJob:
-        name, items = self._assignment.name, self._assignment.items
-        return SubmissionJob(
-            name, one.student, items, data, one.name, problems, self._seed, self._sandbox, marks=self._marks
-        )
+        found = {"student": one.student, "name": one.name, "received_at": one.received_at}
+        return replace(self.common, **found, data=data, problems=problems)
 
     def _as_received(self, verdict: Verdict, job: SubmissionJob) -> Verdict:
         """Return a kept verdict with the file's name and problems of today, which nbgrader does not know."""
@@ -232,8 +214,12 @@ class _Run:
             return verdict
         now = received(verdict, job)
         if now != verdict:
-            write(place(self._order.folder, job.assignment, job.student), json.dumps(now, indent=1) + "\n")
+            self._keep(now)
         return now
+
+    def _keep(self, verdict: Verdict) -> None:
+        path = place(self._order.folder, verdict["assignment"], verdict["student"])
+        write(path, json.dumps(verdict, indent=1) + "\n", lasting=True)
 
     def _after_an_earlier_one(self, verdict: Verdict, job: SubmissionJob) -> Verdict:
         """Tell the teacher if another file of this student had more points: an old download, perhaps."""
@@ -271,23 +257,13 @@ def _unshared(records: list[intake.Received], ids: dict[str, str]) -> list[intak
     """Return the records with an id each; of those that share one, whoever was graded before keeps it."""
     taken: dict[str, intake.Received] = {}
     for one in sorted(records, key=lambda one: _person(one.name) not in ids):
-        own, count = one.student, 1
-        while fold(own) in taken:
-            count += 1
-            own = f"{one.student}-{count}"
+        own = free_id(one.student, taken)
         if own != one.student:
             other = shown(taken[fold(one.student)].name)
             sentence = f"Another submission here has the id {one.student} ({other}): see which is whose."
             one = replace(one, student=own, problems=(*one.problems, sentence))
         taken[fold(own)] = one
     return [*taken.values()]
-
-
-def cores() -> int:
-    """Return the number of cores this process may use: hyperthreads of one core disturb each other."""
-    import psutil
-
-    return max(1, min(hardware.threads(), psutil.cpu_count(logical=False) or 1))
 
 
 def _assignment(order: GradingOrder) -> Assignment:
@@ -297,7 +273,7 @@ def _assignment(order: GradingOrder) -> Assignment:
         return assignments.load(order.root, order.assignment or known[0])
     marks = assignments.marks(order.root)
     by_name = {name: _kinds(order.source, name, marks) for name in known}
-    fitting = [name for name, kinds in by_name.items() if _is_most(name, kinds)]
+    fitting = [name for name, kinds in by_name.items() if _most(kinds) == [name]]
     if len(fitting) == 1:
         return assignments.load(order.root, fitting[0])
     seen = {kind: files for kinds in by_name.values() for kind, files in kinds.items()}
@@ -320,10 +296,10 @@ def _kinds(source: Path, assignment: str, marks: dict[str, frozenset[str]]) -> d
     return kinds
 
 
-def _is_most(name: str, kinds: dict[str, list[str]]) -> bool:
-    """Whether more notebooks are of this assignment than of any other: a wrong upload decides nothing."""
-    others = (len(files) for kind, files in kinds.items() if kind != name)
-    return len(kinds.get(name, ())) > max(others, default=0)
+def _most(kinds: dict[str, list[str]]) -> list[str]:
+    """Return the assignments of which most notebooks are: a wrong upload decides nothing."""
+    most = max(map(len, kinds.values()), default=0)
+    return [kind for kind, files in kinds.items() if len(files) == most]
 
 
 def _alone(folder: Path):
@@ -348,7 +324,7 @@ def _about(order: GradingOrder, done: Done, started: float) -> dict[str, Any]:
         "finished": time.strftime(stamp),
         "machine": f"{hardware.cpu_name()}, {platform.system()} {platform.release()}",
         "sandbox": not order.unsafe,
-        "workers": order.scheduler or order.workers or cores(),
+        "workers": order.scheduler or order.workers or hardware.cores(),
         "course_version": course_mark(),
         "seconds": round(done.seconds, 1),
     }

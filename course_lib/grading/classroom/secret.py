@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import tempfile
 from pathlib import Path
+
+from filelock import FileLock
+
+from course_lib import whole_files
 
 FILE = "secret_seed"
 #: Set this to grade with a certain seed: on a cluster, or to repeat a run.
@@ -28,7 +31,10 @@ def seed(folder: Path) -> int:
         return from_text(given, f"the environment variable {VARIABLE}")
     path = folder / FILE
     if not path.exists():
-        _make(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{FILE}.lock"):  # of two graders that start at once, one's seed stays
+            if not path.exists():
+                whole_files.write(path, secrets.token_hex(16) + "\n", lasting=True, private=True)
     try:
         path.chmod(0o600)
         return from_text(path.read_text(encoding="utf-8"), str(path))
@@ -47,21 +53,3 @@ def from_text(text: str, where: str) -> int:
             "more, or delete it for a new one."
         )
     return int.from_bytes(hashlib.sha256(words.encode()).digest()[:16], "big")
-
-
-def _make(path: Path) -> None:
-    """Write a new seed that only its owner can read; of two graders that start at once, one's seed stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{FILE}.", dir=path.parent)  # mode 0600
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(secrets.token_hex(16) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without hard links
-        if not path.exists():
-            os.replace(temporary, path)
-    Path(temporary).unlink(missing_ok=True)

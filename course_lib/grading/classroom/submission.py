@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-LARGEST = 20_000_000  # bytes of a notebook
 MOST_CONTAINERS = 1_000_000  # lists and objects in it: a few bytes each there, a hundred in memory
 MOST_CELLS = 10_000
-MOST_PROBLEMS = 20  # sentences about one notebook
-LONGEST_PROBLEM = 300  # characters of one
 SURROGATES = re.compile("[\ud800-\udfff]")
+#: What is odd about a notebook: of each kind the sentences, without a full stop.
+_Problems = defaultdict[str, list[str]]
 KINDS = {"code": "code", "markdown": "markdown", "heading": "markdown", "raw": "raw"}
 
 
@@ -44,36 +44,28 @@ class Submission:
     problems: tuple[str, ...] = ()
 
 
-def read(data: bytes) -> Submission:
-    """Return the cells that can be read from a notebook's bytes; never raises for what is in them."""
-    problems = _Problems()
+def read(data: bytes | None) -> Submission:
+    """Return the cells that can be read from a notebook's bytes, if any; never raises for what is in them.
+
+    How many bytes there may be, `intake` has seen to.
+    """
+    if data is None:
+        return Submission(())
+    problems: _Problems = defaultdict(list)
     try:
         text = _decoded(data, problems)
         cells = tuple(_cells(_parsed(text, problems), problems))
     except _Unreadable as problem:
-        return Submission((), problems.sentences(str(problem)))
-    return Submission(cells, problems.sentences())
+        return Submission((), (*_sentences(problems), str(problem)))
+    return Submission(cells, tuple(_sentences(problems)))
 
 
-class _Problems(dict[str, list[str]]):
-    """What is odd about a notebook: of each kind the sentences, without a full stop."""
-
-    def add(self, kind: str, sentence: str) -> None:
-        self.setdefault(kind, []).append(sentence)
-
-    def sentences(self, last: str = "") -> tuple[str, ...]:
-        """Return few and short sentences, the first of a kind; `last` says why nothing can be read."""
-        found = []
-        for first, *others in self.values():
-            times = "times" if len(others) > 1 else "time"
-            again = f" (and so {len(others):,} more {times})" if others else ""
-            found.append(f"{_shortened(first, LONGEST_PROBLEM - len(again) - 1)}{again}.")
-        room = MOST_PROBLEMS - bool(last)
-        return (*found[:room], *([_shortened(last, LONGEST_PROBLEM)] if last else []))
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _sentences(problems: _Problems) -> Iterator[str]:
+    """Yield the first sentence of each kind; kinds are few, and no word in them is the student's."""
+    for first, *others in problems.values():
+        times = "times" if len(others) > 1 else "time"
+        again = f" (and so {len(others):,} more {times})" if others else ""
+        yield f"{first}{again}."
 
 
 class _Unreadable(Exception):
@@ -83,17 +75,12 @@ class _Unreadable(Exception):
 def _decoded(data: bytes, problems: _Problems) -> str:
     if not data.strip(b"\0 \t\r\n"):
         raise _Unreadable("The file is empty.")
-    if len(data) > LARGEST:
-        raise _Unreadable(
-            f"The file has {len(data):,} bytes, but a notebook may have at most {LARGEST:,}: "
-            "clear its outputs and hand it in again."
-        )
     encoding = json.detect_encoding(data)
     try:
         return data.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError as error:
-        problems.add(
-            "bytes", f"The text is no valid {encoding} at byte {error.start}: such bytes were replaced"
+        problems["bytes"].append(
+            f"The text is no valid {encoding} at byte {error.start}: such bytes were replaced"
         )
         return data.decode(encoding, "replace").lstrip("\ufeff")
 
@@ -102,12 +89,12 @@ def _parsed(text: str, problems: _Problems) -> Any:
     if text.count("[") + text.count("{") > MOST_CONTAINERS:
         raise _Unreadable("The file has more than a million lists and objects: it is no ordinary notebook.")
     if "\0" in text:
-        problems.add("NUL", "The text contains NUL bytes")
+        problems["NUL"].append("The text contains NUL bytes")
 
     def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            problems.add("keys", "An object in the file has the same key twice: the last one counts")
+            problems["keys"].append("An object in the file has the same key twice: the last one counts")
         return found
 
     try:
@@ -131,14 +118,14 @@ def _cells(notebook: Any, problems: _Problems) -> Iterator[Cell]:
         raise _Unreadable(f"The file is no notebook: it holds a {type(notebook).__name__}, not an object.")
     for number, cell in enumerate(_raw_cells(notebook), 1):
         if number > MOST_CELLS:
-            problems.add("many", f"The notebook has more than {MOST_CELLS:,} cells: the rest was left out")
+            problems["many"].append(f"The notebook has more than {MOST_CELLS:,} cells: the rest was left out")
             return
         kind = cell.get("cell_type") if isinstance(cell, dict) else None
         if not isinstance(cell, dict):
             said = f"Cell {number} is a {type(cell).__name__}, not an object: it was left out"
-            problems.add("object", said)
+            problems["object"].append(said)
         elif not isinstance(kind, str) or kind not in KINDS:
-            problems.add("type", f"Cell {number} is of an unknown type: it was left out")
+            problems["type"].append(f"Cell {number} is of an unknown type: it was left out")
         else:
             yield _cell(cell, KINDS[kind], number, problems)
 
@@ -159,10 +146,10 @@ def _cell(cell: dict, kind: str, number: int, problems: _Problems) -> Cell:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        problems.add("text", f"The text of cell {number} is not a text: the cell counts as empty")
+        problems["text"].append(f"The text of cell {number} is not a text: the cell counts as empty")
         source = ""
     if SURROGATES.search(source):
-        problems.add("characters", f"Cell {number} contains characters that are none: they were replaced")
+        problems["characters"].append(f"Cell {number} contains characters that are none: they were replaced")
     metadata = cell.get("metadata")
     grader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     grader = grader if isinstance(grader, dict) else {}

@@ -66,9 +66,9 @@ def local(jobs: Iterable[SubmissionJob], workers: int, work: Work = judged) -> I
             pool.shutdown(cancel_futures=True)
 
 
-def apart(job: SubmissionJob, work: Work = judged) -> Verdict:
+def apart(job: SubmissionJob) -> Verdict:
     """Judge one submission in a process beside this one, within the limits; it stays for the next one."""
-    return _own_hands().judged(work, job)
+    return _own_hands().judged(judged, job)
 
 
 def cluster(jobs: Iterable[SubmissionJob], address: str, sandbox: Sandbox) -> Iterator[Verdict]:

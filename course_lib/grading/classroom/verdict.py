@@ -99,6 +99,7 @@ class SubmissionJob:
     sandbox: Sandbox
     course: str = field(default_factory=course_mark)  # found out once, not by every worker
     marks: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of all assignments
+    received_at: str | None = None  # the text of nbgrader's timestamp.txt
 
     def basis(self) -> str:
         """Return what every verdict of this run depends on, as one word: tasks, seed, limits, course."""
@@ -112,7 +113,7 @@ class SubmissionJob:
 
     def cells(self) -> tuple[submission.Cell, ...]:
         """Return the cells that can be read of what was handed in."""
-        return submission.read(self.data).cells if self.data is not None else ()
+        return submission.read(self.data).cells
 
 
 def place(folder: Path, assignment: str, student: str) -> Path:
@@ -142,7 +143,7 @@ def _hash(*parts: str) -> str:
 
 def judged(job: SubmissionJob) -> Verdict:
     """Return the verdict on a submission."""
-    read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
+    read = submission.read(job.data)
     tasks = [_task(item, read.cells, job) for item in job.items]
     reading = [*read.problems]
     if other := _another_assignments(read.cells, job):

@@ -16,9 +16,9 @@ from course_lib.grading.classroom.pages import files
 from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
 from course_lib.grading.classroom.pages.tally import ClassTally, StudentRow
 from course_lib.grading.classroom.pages.text import LONG, name, number
+from course_lib.grading.classroom.verdict import FORMAT
 from course_lib.grading.report import PARTLY, RIGHT, WRONG
 
-FORMAT = 1
 OLD = "Not judged as the others: another seed or version, or not at all. Grade this student again."
 
 TOO_MANY = "{given:g} of {most:g} points were given by hand; {points:g} count: look at it in the form grader."
@@ -69,8 +69,8 @@ def publish(
         if basis is not None and verdict.get("basis") not in (basis, None):
             verdict["manual"].append(OLD)
         verdict = amended(verdict, (by_hand or {}).get(student))
-        amiss = [(task["id"], *task["manual"]) for task in verdict["tasks"] if "judged_points" in task]
-        notes += [f"{name(student)}, {id}: {said[0]}" for id, *said in amiss if said]
+        by_person = [task for task in verdict["tasks"] if "judged_points" in task]
+        notes += [f"{name(student)}, {task['id']}: {said}" for task in by_person for said in task["manual"]]
         tally.add(verdict)
         for what, page in (("feedback", feedback_page), ("teacher", teacher_page)):
             whole_files.write(folder / files.place(what, assignment, student), page(verdict))

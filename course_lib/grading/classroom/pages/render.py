@@ -73,10 +73,9 @@ def shown_source(source: Any, numbers: Sequence[int] | None = None, lines: int =
     beginning = source[:CHARACTERS].replace("\r\n", "\n").split("\n")[:lines]
     shown = "\n".join(beginning).rstrip("\n")
     rows = _highlighted(text.visible(shown)) if source.strip() else []
-    named = [str(int(number) or "") for number in (numbers or ())[: len(rows)]]
-    named += [""] * (len(rows) - len(named)) if named else [str(n + 1) for n in range(len(rows))]
+    named = [number or "" for number in numbers or range(1, len(rows) + 1)]
     return {
-        "lines": [*zip(named, rows, strict=True)],
+        "lines": [*zip([*named, *[""] * len(rows)], rows, strict=False)],
         "taken": len(beginning),
         "characters": len(shown),
         "all_characters": len(source),

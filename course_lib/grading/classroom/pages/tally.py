@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from course_lib.grading.classroom.pages.text import LONG
-
 STATES = ("right", "partly", "wrong", "not started")
-EXAMPLE, WHY, REASON = 1_500, 300, 300  # characters kept
+EXAMPLE = 1_500  # characters kept of an answer
 #: Fewer or shorter answers may well be the same by themselves.
 ALIKE_TASKS, ALIKE_LENGTH = 2, 600
 
@@ -74,8 +72,8 @@ class ClassTally:
             raise ValueError(
                 f"There are two verdicts on {student!r}, but a student has one: remove one of them."
             )
-        manual = [("", reason[:REASON]) for reason in verdict["manual"]]
-        manual += [(task["id"], reason[:REASON]) for task in tasks for reason in task["manual"]]
+        manual = [("", reason) for reason in verdict["manual"]]  # few and short: the verdict sees to it
+        manual += [(task["id"], reason) for task in tasks for reason in task["manual"]]
         self._rows[student] = StudentRow(
             student,
             verdict["assignment"],
@@ -83,7 +81,7 @@ class ClassTally:
             sum(task["max_points"] for task in tasks),
             {task["id"]: (task["points"], task["state"]) for task in tasks},
             manual,
-            str(verdict["received"]["name"])[:LONG],
+            verdict["received"]["name"],
         )
         started = [task["answer"] for task in tasks if task["state"] != "not started"]
         if len(started) >= ALIKE_TASKS and sum(map(len, started)) >= ALIKE_LENGTH:
@@ -94,7 +92,7 @@ class ClassTally:
             tally = self.tasks.setdefault(id, TaskTally(id, task["title"], task["max_points"]))
             tally.points += task["points"]
             tally.states[state] += 1
-            why = task["why"][:WHY].strip()
+            why = task["why"].strip()
             if why and state != "not started":
                 mistake = Mistake(id, why, task["answer"][:EXAMPLE], [])
                 self._mistakes.setdefault((id, why), mistake).students.append(student)

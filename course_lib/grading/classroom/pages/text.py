@@ -85,9 +85,9 @@ def number(value: float) -> str:
     return f"{round(float(value), 3):g}"
 
 
-def spaced(number: Any) -> str:
-    """Return a whole number in groups of three: "12 345"; "?" if it is none."""
-    return f"{number:,}".replace(",", " ") if isinstance(number, int) else "?"
+def spaced(number: int) -> str:
+    """Return a whole number in groups of three: "12 345"."""
+    return f"{number:,}".replace(",", " ")
 
 
 def percent(share: float) -> str:
@@ -100,10 +100,8 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def duration(seconds: Any) -> str:
-    """Return a length of time in words: "42 s", "3 min 20 s", "1 h 05 min"; "unknown" if it is no number."""
-    if not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
-        return "unknown"
+def duration(seconds: float) -> str:
+    """Return a length of time in words: "42 s", "3 min 20 s", "1 h 05 min"."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
