@@ -4,7 +4,8 @@
 
 Each rank gets a network namespace of its own, with one cable (veth) to a switch (bridge); a token bucket
 (tbf) at both ends of the cable lets so many bytes a second through, so a rank can send and receive at once.
-Nothing of it has a name: it goes with the process that made it.
+Racks have a switch each, and a cable between the two. Nothing of it has a name: it goes with the process that
+made it.
 
 The kernel adds no delay: what a message costs beside its bytes is what this machine's own software takes. The
 bucket lets 128 kB pass at once after each pause: only messages well above that, from 1 MB on, feel the
@@ -43,7 +44,7 @@ def why_not() -> str | None:
     if lacking := [program for program in PROGRAMS if shutil.which(program) is None]:
         return f"An emulated network needs {', '.join(lacking)}: install iproute2 and util-linux."
     try:
-        with _cables(2, 1e9):
+        with _cables(2, 1e9, 1, 1e9):
             return None
     except OSError as problem:
         return str(problem)
@@ -54,19 +55,27 @@ def run_emulated(
     ranks: int = 4,
     *,
     link: float = 25e6,
+    racks: int = 1,
+    uplink: float | None = None,
     time_limit_s: float = 60.0,
     **arguments: Any,
 ) -> list[Any]:
     """Call ``function(**arguments)`` in every rank as `launch.run` does, on cables of `link` bytes a second.
+
+    With two `racks` the first half of the ranks is in one and the others in the second; the cable between
+    their switches carries `uplink` bytes a second (None: half of what the cables of one rack do together).
 
     Raises ValueError for numbers that make no sense, OSError with the sentence where the system makes no such
     network, and otherwise as `launch.run`.
     """
     whole("ranks", ranks, most=MOST_RANKS)
     number("link", link, above=0)
+    if whole("racks", racks, most=2) == 2 and ranks % 2:
+        raise ValueError(f"{ranks} ranks do not make 2 racks of equally many: take an even number.")
+    uplink = number("uplink", ranks / racks * link / 2 if uplink is None else uplink, above=0)
     if sentence := why_not():
         raise OSError(sentence)
-    with _cables(ranks, link) as homes:
+    with _cables(ranks, link, racks, uplink) as homes:
         return run(
             _at_home, ranks, time_limit_s=time_limit_s, homes=homes, play=lambda: function(**arguments)
         )
@@ -96,16 +105,23 @@ def _at_home(homes: list[int], play: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def _cables(ranks: int, link: float) -> Iterator[list[int]]:
-    """Make namespaces, cables and a switch; give the processes whose namespace is each rank's home."""
+def _cables(ranks: int, link: float, racks: int, uplink: float) -> Iterator[list[int]]:
+    """Make namespaces, cables and switches; give the processes whose namespace is each rank's home."""
     with ExitStack() as stack:
         *homes, switch = [stack.enter_context(_namespace()) for _ in range(ranks + 1)]
-        rows = ["link add sw type bridge", "link set sw up"]
+        rows = [f"link add sw{rack} type bridge\nlink set sw{rack} up" for rack in range(racks)]
+        speeds = {f"p{rank}": link for rank in range(ranks)}
         for rank, home in enumerate(homes):
             rows.append(f"link add p{rank} type veth peer name {CABLE} netns {home}")
-            rows.append(f"link set p{rank} master sw up")
+            rows.append(f"link set p{rank} master sw{rank * racks // ranks} up")
+        if racks == 2:
+            rows += [
+                "link add up0 type veth peer name up1",
+                *(f"link set up{i} master sw{i} up" for i in (0, 1)),
+            ]
+            speeds |= {"up0": uplink, "up1": uplink}
         _in(switch, "ip", rows)
-        _in(switch, "tc", [_bucket(f"p{rank}", link) for rank in range(ranks)])
+        _in(switch, "tc", [_bucket(cable, speed) for cable, speed in speeds.items()])
         for rank, home in enumerate(homes):
             _in(home, "ip", [f"addr add 10.88.0.{rank + 1}/24 dev {CABLE}", "link set lo up"])
             _in(home, "ip", [f"link set {CABLE} up"])

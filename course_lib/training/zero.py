@@ -1,5 +1,7 @@
 """ZeRO: what every rank of data parallel training keeps twice over is cut into shards.
 
+    step = ShardedAdam(wire, parameters)
+    step(gradients)                                    # reduce-scatter, Adam on a P-th, all-gather
     kept(1e9, ranks=64, stage=3)                       # bytes of parameters, gradients and states on a rank
 
 Stage 1 shards the optimiser's states, stage 2 the gradients, too, stage 3 the parameters. An all-reduce is a
@@ -12,9 +14,15 @@ models" (2020), sections 5 and 7; Kingma and Ba, "Adam" (2015), algorithm 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from course_lib.arguments import number, whole
+from course_lib.distributed.collectives import cut, ring_all_gather, ring_reduce_scatter
+from course_lib.distributed.wire import Array, Wire
+from course_lib.training.data_parallel import unpacked
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,38 @@ def kept(parameters: float, ranks: int, stage: int, mixed: bool = False) -> Rank
     return RankMemory(
         *(parameters * of / (ranks if cut_ else 1) for of, cut_ in zip(each, shards, strict=True))
     )
+
+
+class ShardedAdam:
+    """Adam in which a rank has the states of its own P-th of all parameters (stage 2, by hand)."""
+
+    def __init__(self, wire: Wire, parameters: Sequence[Array], rate: float = 1e-3) -> None:
+        self.wire, self.parameters, self.rate = wire, list(parameters), rate
+        mine = cut(self._flat(self.parameters), wire.size)[wire.rank]
+        self.mean, self.square, self.steps = np.zeros_like(mine), np.zeros_like(mine), 0
+
+    def __call__(self, gradients: Sequence[Array]) -> None:
+        """Update the parameters, in place, by the mean of all ranks' gradients."""
+        wire = self.wire
+        mine = ring_reduce_scatter(wire, cut(self._flat(gradients), wire.size)) / wire.size
+        self.steps += 1
+        self.mean += 0.1 * (mine - self.mean)
+        self.square += 0.001 * (mine**2 - self.square)
+        blocks = cut(self._flat(self.parameters), wire.size)
+        ahead = self.mean / (1 - 0.9**self.steps)
+        blocks[wire.rank] = blocks[wire.rank] - self.rate * ahead / (
+            np.sqrt(self.square / (1 - 0.999**self.steps)) + 1e-8
+        )
+        for old, new in zip(
+            self.parameters,
+            unpacked(np.concatenate(ring_all_gather(wire, blocks)), self.parameters),
+            strict=True,
+        ):
+            old[...] = new
+
+    @staticmethod
+    def _flat(arrays: Sequence[Array]) -> Array:
+        return np.concatenate([one.reshape(-1) for one in arrays])
 
 
 def measured(stage: int, width: int = 256, layers: int = 4) -> RankMemory:

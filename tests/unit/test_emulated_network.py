@@ -36,7 +36,7 @@ def test_ranks_talk_through_their_own_cables_and_nothing_is_left(cables):
         counters = Path("/proc/thread-self/net/dev").read_text().split("eth0:")[1].split()
         return total.sum().item(), int(counters[8]), [name for _, name in socket.if_nameindex()]
 
-    for total, sent, names in run_emulated(play, ranks=2, x=250_000):
+    for total, sent, names in run_emulated(play, ranks=2, racks=2, x=250_000):
         assert total == 3 * 250_000
         assert 1e6 < sent < 1.2e6  # the cable's own count: 2 n (P − 1) / P bytes, and the packets' heads
         assert sorted(names) == ["eth0", "lo"]
@@ -44,8 +44,9 @@ def test_ranks_talk_through_their_own_cables_and_nothing_is_left(cables):
 
 
 def test_what_makes_no_network_is_refused(monkeypatch):
-    with pytest.raises(ValueError, match="link is 0"):
-        run_emulated(print, link=0)
+    for arguments, said in (({"ranks": 3, "racks": 2}, "3 ranks do not make 2"), ({"link": 0}, "link is 0")):
+        with pytest.raises(ValueError, match=said):
+            run_emulated(print, **arguments)
     monkeypatch.setattr("os.geteuid", lambda: 1000, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OSError, match="needs an administrator's rights"):
@@ -80,10 +81,11 @@ def schedule(name, size):
 
 @pytest.mark.slow
 @pytest.mark.timing
-def test_the_simulated_network_is_within_20_percent_of_the_real_one(cables):
+@pytest.mark.parametrize("racks", (1, 2))
+def test_the_simulated_network_is_within_20_percent_of_the_real_one(cables, racks):
     sizes = [1 << 20, 1 << 21, 1 << 22]
-    measured = run_emulated(all_reduces, 4, link=LINK, sizes=sizes)[0]
-    told = network.star(4, LINK, alpha=5e-4)
+    measured = run_emulated(all_reduces, 4, link=LINK, racks=racks, sizes=sizes)[0]
+    told = network.racks(4, racks, LINK, alpha=5e-4) if racks > 1 else network.star(4, LINK, alpha=5e-4)
     small, large = ((schedule("ring", n), measured["ring", n]) for n in (sizes[0], sizes[-1]))
     found = network.fitted(told, small, large)  # from two sizes of one algorithm
     for (name, size), seconds in measured.items():

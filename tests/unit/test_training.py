@@ -195,7 +195,33 @@ def test_a_pipeline_trains_as_one_machine_would():
         rehearse(waits, 3)
 
 
-def test_what_a_rank_keeps_is_what_the_paper_says():
+def test_sharded_adam_is_adam_and_sends_what_an_all_reduce_does():
+    torch.manual_seed(1)
+    start = [rng.normal(size=(4, 3)), rng.normal(size=5)]
+    gradients = rng.normal(size=(3, 6, 17))  # (ranks, steps, parameters)
+    whole = [torch.from_numpy(one.copy()).requires_grad_() for one in start]
+    adam = torch.optim.Adam(whole, lr=0.01)
+    for step in range(6):
+        mean = gradients[:, step].mean(axis=0)
+        whole[0].grad, whole[1].grad = (
+            torch.from_numpy(one.copy()) for one in (mean[:12].reshape(4, 3), mean[12:])
+        )
+        adam.step()
+
+    def play(wire):
+        own = [one.copy() for one in start]
+        update = zero.ShardedAdam(wire, own, rate=0.01)
+        for step in range(6):
+            mine = gradients[wire.rank, step]
+            update([mine[:12].reshape(4, 3), mine[12:]])
+        return own, update.mean.size
+
+    played = rehearse(play, 3)
+    for own, states in played.values:
+        assert states in (5, 6)
+        for got, want in zip(own, whole, strict=True):
+            np.testing.assert_allclose(got, want.detach(), rtol=1e-6)
+    assert sum(played.bytes_by_rank) == 6 * 2 * 2 * 17 * 8  # as six all-reduces: 2 n (P - 1) of all ranks
     assert [zero.kept(1e9, 64, stage).total / 1e9 for stage in range(4)] == [16, 8.125, 4.1875, 0.25]
     assert zero.kept(7.5e9, 64, 2, mixed=True).total / 1e9 == pytest.approx(16.6, abs=0.05)  # their figure 1
     with pytest.raises(ValueError, match="stage is 4"):
