@@ -49,7 +49,7 @@ class Rows(CompilerBase):
 class _Look(FunctionPass):
     _name = "look_at_the_arithmetic"
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # abstract in Numba's class
         FunctionPass.__init__(self)
 
     def run_pass(self, state) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from course_lib.grading.program import bindings, bound_by, size
+from course_lib.grading.program import bindings, bound_by, names_of, size
 from course_lib.grading.sources import NoSource
 from course_lib.grading.vocabulary import words
 
@@ -177,12 +177,17 @@ def _bindings(node: ast.stmt, lines: list[bytes]) -> Iterator[Bound]:
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[Bound]:
-    for one in node.names:
-        if one.name != "*":
-            plain = isinstance(node, ast.Import)
-            alone = ast.Import([one]) if plain else ast.ImportFrom(node.module, [one], node.level)
-            name = one.asname or one.name.split(".")[0]
+    for part, (name, _) in zip(node.names, names_of(node), strict=True):
+        if name != "*":
+            alone = import_of(node, [part])
             yield Bound(name, "import", alone, ast.unparse(alone), node.lineno, node)
+
+
+def import_of(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.Import | ast.ImportFrom:
+    """Return an import as this one, of other names."""
+    return (
+        ast.Import(names) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, names, node.level)
+    )
 
 
 def _assigned(name: str, value: ast.expr | None, text: str, line: int, node: ast.stmt) -> Bound:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -170,11 +171,12 @@ class Baseline:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self._function = None
+
+    @functools.cached_property
+    def _function(self) -> Callable:
+        return self.code.load()
 
     def __call__(self, *args: Any) -> Any:
-        if self._function is None:
-            self._function = self.code.load()
         return self._function(*args)
 
     def __repr__(self) -> str:

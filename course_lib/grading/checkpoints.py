@@ -14,27 +14,15 @@ if TYPE_CHECKING:
     from course_lib.grading.questions.question import Question
 
 
-@dataclass(frozen=True)
-class Response:
+_STATES = {None: ("○ Checkpoint", GREY), True: ("✓ Right", VIOLET), False: ("✗ Not quite", PINK)}
+
+
+@dataclass(frozen=True, repr=False)
+class Response(TextCard):
     """What the checkpoint says. `right` is None if nothing was answered yet."""
 
-    question: Question
-    given: Any
-    right: bool | None
-    says: str
-
-    def _card(self) -> TextCard:
-        head = {None: "○ Checkpoint", True: "✓ Right", False: "✗ Not quite"}[self.right]
-        colour = {None: GREY, True: VIOLET, False: PINK}[self.right]
-        return TextCard(f"{head} · {self.question.id}", f"{self.question.text}\n{self.says}", colour)
-
-    def __str__(self) -> str:
-        return str(self._card())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self._card()._repr_html_()
+    right: bool | None = None
+    says: str = ""
 
 
 def checkpoint(id: str, answer: Any = None) -> Response:
@@ -44,10 +32,15 @@ def checkpoint(id: str, answer: Any = None) -> Response:
         raise KeyError(unknown("checkpoint", id, list(known)))
     question = known[id]
     if answer is None or answer is ...:
-        return Response(question, None, None, _how_to(question))
+        return _response(question, None, _how_to(question))
     if question.matches(answer, question.answer):
-        return Response(question, answer, True, question.why)
-    return Response(question, answer, False, _what_is_wrong(question, answer))
+        return _response(question, True, question.why)
+    return _response(question, False, _what_is_wrong(question, answer))
+
+
+def _response(question: Question, right: bool | None, says: str) -> Response:
+    head, colour = _STATES[right]
+    return Response(f"{head} · {question.id}", f"{question.text}\n{says}", colour, right, says)
 
 
 def questions(chapter: str | None = None) -> tuple[Question, ...]:

@@ -18,8 +18,9 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
-from course_lib.grading.cells import DEFINED, LARGEST_CELL, Book, Bound, Place, read_cells, root
+from course_lib.grading.cells import DEFINED, LARGEST_CELL, Book, Bound, Place, import_of, read_cells, root
 from course_lib.grading.program import defaults, is_stub
 from course_lib.grading.sources import NoSource
 
@@ -28,6 +29,7 @@ HINTS_LATER = "from __future__ import annotations"  # none is evaluated: what on
 #: Modules whose star import is known.
 STAR_MODULES = ("math", "numpy", "numba")
 Found = tuple[Place, Bound]
+PLACE = itemgetter(0)  # of what was found
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class _Search:
         if not options or not is_own:
             return self._found_by_star(name)
         place, one = options[-1]
-        before = options[max(bisect_left(options, moment, key=_place_of) - 1, 0)]
+        before = options[max(bisect_left(options, moment, key=PLACE) - 1, 0)]
         if one.how == "def" and before[1].how == "import":
             return before  # product of itertools, and that of a later task
         if one.how == "def":
@@ -204,9 +206,9 @@ class _Search:
         if isinstance(one.node, ast.Name) and self._is_function(one.node.id):
             raise NoSource(f"`{one.name}` is only another name in `{one.head}`: use `{one.node.id}` itself.")
         options, changes = self._book.bound[one.name], self._book.changed.get(one.name, [])
-        behind = bisect_right(options, place, key=_place_of)
+        behind = bisect_right(options, place, key=PLACE)
         end = options[behind][0] if behind < len(options) else (sys.maxsize, 0)
-        first = bisect_right(changes, place, key=_place_of)
+        first = bisect_right(changes, place, key=PLACE)
         if first < len(changes) and changes[first][0] < end:
             raise NoSource(
                 f"`{one.name}` is changed by `{changes[first][1]}`, which grading does not run: {instead}"
@@ -215,10 +217,6 @@ class _Search:
     def _raise_if_broken(self, name: str) -> None:
         if name in self._book.broken:
             raise NoSource(self._book.broken[name])
-
-
-def _place_of(one: tuple[Place, object]) -> Place:
-    return one[0]
 
 
 def _is_open(one: Bound) -> bool:
@@ -269,7 +267,10 @@ def _written(pieces: list[Bound]) -> tuple[str, tuple[int, ...]]:
     for one in pieces:
         if one.how == "import":
             imports.setdefault(id(one.statement), []).append(one)
-    texts = [(_joined([one.node for one in some]), [some[0].line]) for some in imports.values()]
+    texts = []
+    for some in imports.values():
+        names = [name for one in some for name in one.node.names]
+        texts.append((ast.unparse(import_of(some[0].node, names)), [some[0].line]))
     for one in (one for one in pieces if one.how != "import"):
         own = isinstance(one.node, ast.expr) or one.node is one.statement
         texts.append((one.text, [one.line + n * own for n in range(one.text.count("\n") + 1)]))
@@ -277,13 +278,6 @@ def _written(pieces: list[Bound]) -> tuple[str, tuple[int, ...]]:
         texts.insert(0, (HINTS_LATER, [0]))
     lines = [number for _, own in texts for number in (0, *own)]
     return "\n\n".join(text for text, _ in texts) + "\n", tuple(lines[1:])
-
-
-def _joined(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
-    """Return one line for the parts of an import that are needed."""
-    first, names = imports[0], [name for one in imports for name in one.names]
-    plain = isinstance(first, ast.Import)
-    return ast.unparse(ast.Import(names) if plain else ast.ImportFrom(first.module, names, first.level))
 
 
 def _has_hints(piece: Bound) -> bool:

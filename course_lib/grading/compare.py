@@ -41,8 +41,8 @@ class Mismatch:
     def to_json(self) -> dict[str, Any]:
         """Return the mismatch as plain data, NaN in `errors` as None."""
         errors = None if self.errors is None else np.where(np.isnan(self.errors), None, self.errors).tolist()
-        plain = {name: getattr(self, name) for name in ("got", "want", "wrong", "total", "form")}
-        return {**plain, "says": [*self.says], "rows": [[*row] for row in self.rows], "errors": errors}
+        lists = {"says": [*self.says], "rows": [[*row] for row in self.rows], "errors": errors}
+        return {**vars(self), **lists}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Mismatch:
@@ -50,6 +50,11 @@ class Mismatch:
         errors = None if plain["errors"] is None else np.array(plain["errors"], dtype=float)
         rows = tuple(tuple(row) for row in plain["rows"])
         return cls(**{**plain, "says": tuple(plain["says"]), "rows": rows, "errors": errors})
+
+    def in_part(self, place: str) -> Mismatch:
+        """Return the mismatch of a part as that of the whole, which says first where it is: "on rank 1: "."""
+        first, *more = self.says
+        return replace(self, says=(f"{place}{first[0].lower()}{first[1:]}", *more))
 
 
 class ResultComparison(Protocol):
@@ -97,8 +102,7 @@ class Values:
         for name, mine, right in zip(names, got, want, strict=True):
             found = self.compare(mine, right, args)
             if found:
-                first = found.says[0][0].lower() + found.says[0][1:]
-                return replace(found, says=(f"{name}: {first}", *found.says[1:]))
+                return found.in_part(f"{name}: ")
         return None
 
 
@@ -155,15 +159,16 @@ def _describe_sequence(value: list | tuple) -> str:
         lengths = {len(item) for item in value}
         one = inner.pop() if len(inner) == 1 else "sequence"
         many = f"{one}s" if len(value) != 1 else one
-        size = _count(lengths.pop(), "number") if len(lengths) == 1 else "different lengths"
+        size = counted(lengths.pop(), "number") if len(lengths) == 1 else "different lengths"
         return f"a {name} of {len(value)} {many} of {size}"
     if all(is_number(item) for item in value):
-        return f"a {name} of {_count(len(value), 'number')}"
+        return f"a {name} of {counted(len(value), 'number')}"
     kind = f" of type {inner.pop()}" if len(inner) == 1 else ""
-    return f"a {name} of {_count(len(value), 'value')}{kind}"
+    return f"a {name} of {counted(len(value), 'value')}{kind}"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun: 1 digit, 2 digits."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -216,15 +221,15 @@ def _shape_problem(got: Any, want: Any) -> str | None:
 
 
 def _list_problem(got: list, want: list) -> str | None:
-    """Say what keeps a list from being a matrix of numbers like the wanted one."""
-    nested = bool(want) and isinstance(want[0], list)
+    """Say what keeps a list from being a matrix of numbers like the wanted one, which is not empty."""
+    nested = isinstance(want[0], list)
     if nested and len(got) == sum(map(len, want)) > 0 and all(map(is_number, got)):
         return "You collected all elements in one list: begin a new list for every row."
     for place, row in enumerate(got):
         if nested and type(row) is not list:
             return f"Row {place} of your result is {describe(row)}, but every row must be a list."
         if nested and len(row) != len(got[0]):
-            said = f"Row {place} of your result has {_count(len(row), 'number')}, row 0 has {len(got[0])}."
+            said = f"Row {place} of your result has {counted(len(row), 'number')}, row 0 has {len(got[0])}."
             return said if row else f"{said} What zip gives can be gone through once: keep it as a list."
         for item in row if nested else [row]:
             if not is_number(item):
@@ -404,7 +409,7 @@ def _where(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
 
 
 def _rounds(digits: int) -> str:
-    return f"Your result is right to {digits} digit{'s' * (digits > 1)} after the point: do you round?"
+    return f"Your result is right to {counted(digits, 'digit')} after the point: do you round?"
 
 
 def _digits_of_numbers(got: Any, want: Any) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading import judge_launch, tape
-from course_lib.grading.compare import Mismatch, recognise
+from course_lib.grading.compare import Mismatch, counted, recognise
 from course_lib.grading.program import is_stub, read_program
 from course_lib.grading.report import (
     OTHER_INPUTS,
@@ -97,7 +97,7 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     cases = list(task.cases(generator(task, seed)))
     if task.launch:
         report = judge_launch.report_on_launches(task, runner, code, cases, _report_on_outcome)
-        right = [OTHER_INPUTS, *judge_launch.remarks(code.text)]
+        right = [OTHER_INPUTS, *judge_launch.remarks(code)]
         return report or make_report(task, task.points, RIGHT, right)
     report = _report_on_cases(task, runner, code, cases) or _report_on_counts(task, runner, cases, seed)
     if report:
@@ -140,8 +140,11 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
             report = _report_on_ranks_alone(task, runner, code, case, outcome.value)
         if report:
             report = _blamed_on_stubs(report, code, outcome.fault)
-            lines = f"{printed} line{'s' if printed > 1 else ''}"
-            said = (f"Your function printed {lines} during the check (not shown).",) if printed else ()
+            said = (
+                (f"Your function printed {counted(printed, 'line')} during the check (not shown).",)
+                if printed
+                else ()
+            )
             return replace(report, notes=(*report.notes, *said))
     return None
 
@@ -204,22 +207,23 @@ def _report_on_guarded_run(
         if "IndexError" not in outcome.fault.kinds and not runner.call(clone(case.args)).fault:
             said = f"What your answer computes cannot be looked at. {outcome.fault.sentence()}"
             return wrong(task, [said], input_note(task, case))
-    report, brought_to_light = _report_on_outcome(task, case, outcome), _guard_lines(case, outcome)
-    if not report or (brought_to_light == [OUTSIDE] and "jit" not in code.text):
+    report = _report_on_outcome(task, case, outcome)
+    outside = outcome.fault is not None and "IndexError" in outcome.fault.kinds
+    if not report or (outside and "jit" not in code.text):
         return None  # Python checks its indices by itself: the plain run tells more
-    if brought_to_light != [OUTSIDE]:
-        plain = runner.call(clone(case.args))
-        alike = _same_nans(outcome.value, plain.value)
-        if outcome.fault or (alike and _report_on_outcome(task, case, plain)):
-            return None  # the answer is wrong, or writes NaN itself
-        brought_to_light = [NEVER_WRITTEN]
     own = report.lines if report.mismatch else ()  # those about an exception point into the rewritten text
-    if brought_to_light == [OUTSIDE]:
+    if outside:
         plain = Code(re.sub("^@.*", "", code.text, flags=re.MULTILINE), code.entry)  # Python says which index
         fault = runner.guarded(plain)(clone(case.args)).fault
         if fault and "IndexError" in fault.kinds and fault.line:
             own = (f"`{code.text.splitlines()[fault.line - 1].strip()}`: {fault.message}.",)
-    lines = (*brought_to_light, *_built_wrong(task, case, outcome.fault), *own)
+    else:
+        plain = runner.call(clone(case.args))
+        alike = _same_nans(outcome.value, plain.value)
+        if outcome.fault or (alike and _report_on_outcome(task, case, plain)):
+            return None  # the answer is wrong, or writes NaN itself
+    shown = OUTSIDE if outside else NEVER_WRITTEN
+    lines = (shown, *_built_wrong(task, case, outcome.fault), *own)
     return replace(report, lines=lines, notes=(*report.notes, GUARD_NOTE))
 
 
@@ -228,26 +232,10 @@ def _same_nans(guarded: Any, plain: Any) -> bool:
     if isinstance(guarded, tuple):
         alike = isinstance(plain, tuple) and len(plain) == len(guarded)
         return alike and all(map(_same_nans, guarded, plain))
-    if not _has_nan(guarded):
+    if not isinstance(guarded, np.ndarray) or guarded.dtype.kind != "f" or not np.isnan(guarded).any():
         return True
     alike = isinstance(plain, np.ndarray) and plain.shape == guarded.shape and plain.dtype.kind == "f"
     return bool(alike and np.isnan(plain)[np.isnan(guarded)].all())
-
-
-def _has_nan(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(map(_has_nan, value))
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
-
-
-def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
-    """Say what a guarded run brought to light that a plain run hides; empty for everything else."""
-    if outcome.fault and "IndexError" in outcome.fault.kinds:
-        return [OUTSIDE]
-    finite = all(np.isfinite(array).all() for array in case.args if isinstance(array, np.ndarray))
-    if finite and _has_nan(outcome.value):
-        return [NEVER_WRITTEN]
-    return []
 
 
 def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | None:
@@ -269,7 +257,10 @@ def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | Non
         want = task.reference(*clone(case.args))
         mismatch = _compare(task, case, outcome.value, want)
     if mismatch:
-        return _report_on_mismatch(task, case, outcome, want, mismatch)
+        got, formed = outcome.value, not mismatch.form
+        recognised = recognise(got, want, case.args, task.lookalikes, formed)
+        only = ["Printing is not returning: write `return …`."] if got is None and outcome.printed else []
+        return wrong(task, [*recognised, *mismatch.says, *only], input_note(task, case), mismatch)
     if outcome.owner is not None:
         place = argument_name(outcome.owner)
         sentence = f"Your function returned memory of its own input, {place}: make a new result."
@@ -301,17 +292,11 @@ def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
     ][:1]
 
 
-def _report_on_mismatch(task: Task, case: Case, outcome: Outcome, want: Any, mismatch: Mismatch) -> Report:
-    got = outcome.value
-    recognised = recognise(got, want, case.args, task.lookalikes, formed=not mismatch.form)
-    printed = got is None and outcome.printed
-    only = ["Printing is not returning: write `return …`."] if printed else []
-    return wrong(task, [*recognised, *mismatch.says, *only], input_note(task, case), mismatch)
-
-
 def _report_on_counts(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
+    if not task.counts:
+        return None
     rng = generator(task, seed, part=2)
-    numbers = [sum(1 for _ in tape.floats(case.args)) for case in cases] if task.counts else []
+    numbers = [sum(1 for _ in tape.floats(case.args)) for case in cases]
     chosen = [place for place, so_many in enumerate(numbers) if so_many <= task.counts.most_numbers]
     rising = sorted(chosen, key=numbers.__getitem__)  # small ones show little, large ones take long
     middle = rising[len(chosen) // 3 : -len(chosen) // 5 or None]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.launch import UNDEFINED, HazardRow, LaunchCounts, Limit, LineCount, Shape
-from course_lib.grading.program import at, read_program
+from course_lib.grading.program import Program, at, read_program
 from course_lib.grading.report import Report, argument_name, input_note, wrong
 from course_lib.grading.runner import Fault, Outcome, Runner, clone, unchanged
 from course_lib.grading.task import Case, Code, Task
@@ -44,11 +44,9 @@ HAZARD = {
 Judged = Callable[[Task, Case, Outcome], Report | None]  # the report on a wrong result, or None
 
 
-def remarks(source: str) -> list[str]:
+def remarks(code: Code) -> list[str]:
     """Return what is worth saying of a kernel that is right: a sum that begins as a float of Python."""
-    for function in ast.walk(ast.parse(source)):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in read_program(code.text, code.entry).functions.values():
         nodes = [*ast.walk(function)]
         starts = (one for one in nodes if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
         doubles = {
@@ -63,9 +61,10 @@ def report_on_launches(
     task: Task, runner: Runner, code: Code, cases: list[Case], judged: Judged
 ) -> Report | None:
     """Return the first thing that is wrong with the launches of a kernel; `judged` compares its results."""
-    own = _parameters(code.text, code.entry) or []
+    program = read_program(code.text, code.entry)
+    own = [one.arg for one in program.function().args.args]  # without one the language has refused it
     given = [*inspect.signature(task.reference).parameters]
-    said = _wrong_number(code.entry, own, given) or _read_by_atomic(code.text)
+    said = _wrong_number(code.entry, own, given) or _read_by_atomic(program)
     if said:
         return wrong(task, [said])
     for case in (*cases, *_with_numbers(cases[-1])):
@@ -115,20 +114,21 @@ def _report_on_launch(
     return wrong(task, lines, notes) if lines else None
 
 
-def _read_by_atomic(source: str) -> str | None:
+def _read_by_atomic(program: Program) -> str | None:
     """Return a sentence if the kernel uses what an atomic gives back, which nothing orders but a barrier.
 
     Atomics never race with each other. So a kernel that writes and reads by them alone needs no barrier in
     lockstep, and on a GPU reads what is not there yet.
     """
-    nodes = [*ast.walk(ast.parse(source))]
+    nodes = [*ast.walk(program.tree)]
     alone = {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
     calls = (one for one in nodes if isinstance(one, ast.Call) and id(one) not in alone)
     for call in calls:
         if isinstance(call.func, ast.Attribute) and call.func.attr in KERNEL_METHODS - {"array"}:
             return (
-                f"Your kernel uses what an atomic gives back{at(call, source)}: on a GPU that depends on "
-                "which thread comes first. Let it stand alone, and read the array behind a barrier."
+                f"Your kernel uses what an atomic gives back{at(call, program.source)}: on a GPU that "
+                "depends on which thread comes first. Let it stand alone, and read the array behind a "
+                "barrier."
             )
     return None
 
@@ -136,19 +136,11 @@ def _read_by_atomic(source: str) -> str | None:
 # --- in words -----------------------------------------------------------------------------------------------
 
 
-def _parameters(text: str, entry: str) -> list[str] | None:
-    """Return the names of the kernel's parameters; None if it is no plain `def`."""
-    function = read_program(text, entry).function()
-    return [one.arg for one in function.args.args] if function else None
-
-
 def _wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | None:
     """Return a sentence if the kernel does not take as many arguments as the launch hands out."""
     if len(own) == len(given):
         return None
-    takes = (
-        f"{len(own)} parameter{'' if len(own) == 1 else 's'} ({', '.join(own)})" if own else "no parameters"
-    )
+    takes = f"{_number(len(own), 'parameter')} ({', '.join(own)})" if own else "no parameters"
     return f"`{entry}` takes {takes}, but it is launched with {len(given)}: {', '.join(given)}."
 
 

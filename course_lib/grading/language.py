@@ -19,9 +19,9 @@ from course_lib.grading.program import (
     Program,
     bound_by,
     defaults,
-    functions_in_full,
     has_one_argument,
     is_plain_format,
+    made_by,
     read_program,
     single_value,
 )
@@ -185,15 +185,9 @@ class _Reading(TopOfText):
     """One walk over the statements of an answer."""
 
     def __init__(self, language: Language, program: Program) -> None:
-        self.language, self.kind, self.program = language, language.kind, program
-        self.top: dict[str, Meaning] = {}
-        self.values: dict[str, ast.expr] = {}
-        self.held: dict[ast.AST, tuple[bool, bool]] = {}
+        super().__init__(language, program)
         self.read: set[tuple[str, ast.expr]] = set()  # texts, and by what
         self.said: set[ast.expr] = set()  # texts that become no part of a value
-        self.scopes: list[dict[str, Meaning]] = []
-        self.given = functions_in_full(language.given)
-        self.methods, self.data, self.itself = language.methods, language.data, language.itself
 
     def judge(self) -> None:
         """Raise NotInLanguage for the first thing that is not in the language."""
@@ -210,8 +204,7 @@ class _Reading(TopOfText):
     # --- decorators ---
 
     def _decorators(self, function: ast.FunctionDef) -> None:
-        wanted = {"loops": ("numba.njit", "numba.jit"), "kernel": ("numba.cuda.jit",)}
-        jits = wanted.get(self.kind, ("numba.njit", "numba.jit"))
+        jits = ("numba.cuda.jit",) if self.kind == "kernel" else ("numba.njit", "numba.jit")
         found = function.decorator_list
         if not found and self.kind == "loops":
             raise NotInLanguage(
@@ -387,8 +380,11 @@ class _Reading(TopOfText):
         elif look:
             look(node)
         else:
-            for part in ast.iter_child_nodes(node):
-                self._visit(part)
+            self._parts(node)
+
+    def _parts(self, node: ast.AST) -> None:
+        for part in ast.iter_child_nodes(node):
+            self._visit(part)
 
     def _reads(self, node: ast.AST) -> None:
         for part in ast.iter_child_nodes(node):
@@ -413,14 +409,11 @@ class _Reading(TopOfText):
 
     def _on_Raise(self, node: ast.Raise) -> None:
         self._say(*(node.exc.args if isinstance(node.exc, ast.Call) else ()))
-        for part in ast.iter_child_nodes(node):
-            self._visit(part)
+        self._parts(node)
 
     def _on_Assert(self, node: ast.Assert) -> None:
-        self._visit(node.test)
-        if node.msg:
-            self._say(node.msg)
-            self._visit(node.msg)
+        self._say(node.msg)
+        self._parts(node)
 
     def _on_Constant(self, node: ast.Constant) -> None:
         if self.language.wire and isinstance(node.value, str) and node not in self.said:
@@ -428,14 +421,13 @@ class _Reading(TopOfText):
 
     def _on_MatchValue(self, node: ast.MatchValue) -> None:
         self._say(node.value)
-        self._visit(node.value)
+        self._parts(node)
 
     def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
         if self.language.wire and node not in self.said:
             self.refuse(node, "a text that is put together", NO_LAYOUT)
         self._say(*node.values, *(getattr(one, "format_spec", None) for one in node.values))
-        for one in node.values:
-            self._visit(one)
+        self._parts(node)
 
     def _say(self, *nodes: ast.AST | None) -> None:
         """Note texts that become no part of a value: NumPy would read them as a layout in memory."""
@@ -491,10 +483,9 @@ class _Reading(TopOfText):
             if not called and not self._is_value(dotted):
                 self.refuse(node, f"{dotted} without calling it", BY_NAME)
             return
-        known = node.attr in self.data | self.methods or is_plain_format(node)
-        if not known and isinstance(node.value, ast.Name) and self._meaning(node.value) is NOBODYS:
-            self.refuse(node, f"{node.value.id}, which no cell of yours imports", "import it in a cell")
-        if not known:
+        if node.attr not in self.data | self.methods and not is_plain_format(node):
+            if isinstance(node.value, ast.Name) and self._meaning(node.value) is NOBODYS:
+                self.refuse(node, f"{node.value.id}, which no cell of yours imports", "import it in a cell")
             self.refuse(node, f".{node.attr}", self._why(node.attr))
         if isinstance(node.value, ast.Name):
             meaning = self._meaning(node.value)
@@ -637,8 +628,7 @@ class _Reading(TopOfText):
             self.refuse(node, f"a text that is put together for {name}", "write it out")
         elif isinstance(node, ast.BinOp | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.IfExp | ast.BoolOp):
             for part in ast.iter_child_nodes(node):
-                if isinstance(part, ast.expr):
-                    self._texts(part, name)
+                self._texts(part, name)
 
     def _on_Subscript(self, node: ast.Subscript) -> None:
         root = node.value
@@ -660,8 +650,7 @@ class _Reading(TopOfText):
     def _on_Dict(self, node: ast.Dict) -> None:
         if None in node.keys:
             self.refuse(node, "**", "write the pairs out, or use update")
-        for one in (*node.keys, *node.values):
-            self._visit(one)
+        self._parts(node)
 
     def _on_Assign(self, node: ast.Assign) -> None:
         value, named = node.value, single_value(node)
@@ -699,7 +688,7 @@ class _Reading(TopOfText):
                 self._read(part.iter)
             for one in (part.target, *part.ifs):
                 self._visit(one)
-        for one in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+        for one in made_by(node):
             self._visit(one)
         self.scopes.pop()
 

@@ -130,9 +130,11 @@ class Places:
 
     def rows(self, rows: Sequence[Any]) -> tuple[Any, ...]:
         """Return rows with their lines, and the text of these, in the learner's cell."""
-        said = ({"what": self.words(row.what)} if isinstance(row, HazardRow) else {} for row in rows)
-        places = (dict(line=self.line(row.line), code=self.code(row.line)) for row in rows)
-        return tuple(replace(row, **at, **words) for row, at, words in zip(rows, places, said, strict=True))
+        return tuple(map(self._row, rows))
+
+    def _row(self, row: Any) -> Any:
+        said = {"what": self.words(row.what)} if isinstance(row, HazardRow) else {}
+        return replace(row, line=self.line(row.line), code=self.code(row.line), **said)
 
     def fault(self, fault: Any) -> Any:
         """Return a fault with the line, and its text, in the learner's cell; None for nowhere."""

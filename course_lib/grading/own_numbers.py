@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from course_lib import ladder
+from course_lib.grading.compare import counted
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Task
 
@@ -49,7 +50,7 @@ def result(rung: str, n: int, dtype: str = "float64", threads: int = 1) -> Resul
     for one in ladder.results():
         if (one.rung, one.shape, one.dtype, one.threads) == wanted:
             return replace(one, spread_s=min(one.spread_s, 0.9 * one.seconds))
-    raise LookupError(f"`{rung}` at N = {n} in {dtype} on {threads} thread{'s' * (threads > 1)}")
+    raise LookupError(f"`{rung}` at N = {n} in {dtype} on {counted(threads, 'thread')}")
 
 
 def limits() -> Peaks:

@@ -30,11 +30,6 @@ class Program:
         self.reached = self.tree.body
         self.functions = {one.name: one for one in self.reached if isinstance(one, ast.FunctionDef)}
 
-    def nodes(self) -> Iterator[ast.AST]:
-        """Yield every node once."""
-        for statement in self.reached:
-            yield from ast.walk(statement)
-
     def function(self) -> ast.FunctionDef | None:
         """Return the entry's last definition, if it is a `def` at the top of the text."""
         return self.functions.get(self.entry)
@@ -48,16 +43,18 @@ def read_program(source: str, entry: str) -> Program:
 
 @functools.lru_cache(maxsize=4)  # by itself: each of its functions may be the entry
 def _parsed(source: str) -> tuple[ast.Module, str]:
+    nothing = ast.Module([], [])
     if len(source) > LONGEST:
-        return ast.Module([], []), f"it has {len(source)} characters"
+        return nothing, f"it has {len(source)} characters"
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        return ast.Module([], []), f"line {error.lineno} is no Python"
+        return nothing, f"line {error.lineno} is no Python"
     except (RecursionError, MemoryError, ValueError):
-        return ast.Module([], []), "it is nested too deeply, or holds null bytes"
-    small = size(tree) <= MOST_NODES
-    return (tree, "") if small else (ast.Module([], []), "it is too long, or nested too deeply")
+        return nothing, "it is nested too deeply, or holds null bytes"
+    if size(tree) > MOST_NODES:
+        return nothing, "it is too long, or nested too deeply"
+    return tree, ""
 
 
 def size(tree: ast.AST, deepest: int = DEEPEST) -> float:
@@ -74,7 +71,7 @@ def bound_by(node: ast.AST) -> set[str]:
     if isinstance(node, ast.Name):
         return set() if isinstance(node.ctx, ast.Load) else {node.id}
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return {one.asname or one.name.split(".")[0] for one in node.names}
+        return {name for name, _ in names_of(node)}
     name = getattr(node, "name", None)
     named = isinstance(name, str) and not isinstance(node, ast.alias)
     return {name} if named else {node.rest} if isinstance(node, ast.MatchMapping) and node.rest else set()
@@ -168,16 +165,12 @@ def _left_open(body: list[ast.stmt]) -> bool:
     """Whether these statements always come to `raise NotImplementedError`, not only for some inputs."""
     for statement in body:
         if isinstance(statement, ast.Raise):
-            return "NotImplementedError" in _raised(statement)
+            return statement.exc is not None and "NotImplementedError" in ast.unparse(statement.exc)
         if isinstance(statement, ast.For | ast.With) and _left_open(statement.body):
             return True
         if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
             return False
     return False
-
-
-def _raised(node: ast.Raise) -> str:
-    return ast.unparse(node.exc) if node.exc else ""
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -194,6 +187,11 @@ def single_value(node: ast.AST) -> ast.expr | None:
     """Return the value to which an assignment gives a single name, None for all else."""
     single = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     return node.value if single else None
+
+
+def made_by(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> list[ast.expr]:
+    """Return what a comprehension makes each time: of a dict the key and the value."""
+    return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
 
 
 def has_one_argument(node: ast.Call) -> bool:

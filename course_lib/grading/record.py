@@ -9,6 +9,7 @@ a failure): it is kept for `problems()`, and the progress page says it.
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 import math
 import warnings
@@ -124,17 +125,17 @@ def _restore(saved: Any) -> Record | None:
 
 
 _problems: dict[str, None] = {}  # in order
-_stores: dict[Path, Store] = {}  # at most one
 
 
 def _store() -> Store:
+    return _store_in(data_dir())
+
+
+@functools.lru_cache(maxsize=1)
+def _store_in(folder: Path) -> Store:
     """One Store as long as the folder is the same: it remembers that it fell back to memory."""
-    folder = data_dir()
-    if folder not in _stores:
-        _stores.clear()
-        _problems.clear()
-        _stores[folder] = Store("tasks", folder)
-    return _stores[folder]
+    _problems.clear()
+    return Store("tasks", folder)
 
 
 def _quietly(step: Callable[[], Any]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import Mismatch
+from course_lib.grading.sources import notebook_shell
 from course_lib.grading.task import Case, Task
 from course_lib.theme import GREY, PINK, VIOLET
 
@@ -113,11 +114,7 @@ class Report:
 
 def _current_cell() -> Any:
     """Return a token for the cell that is running in a notebook, or None outside of one."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    shell = get_ipython()
+    shell = notebook_shell()
     return None if shell is None else ("cell", shell.execution_count)
 
 

@@ -88,11 +88,11 @@ class Timing:
     `samples` the seconds of a call, exchange by exchange: the answer's, the baseline's.
     """
 
-    speedup: float
-    low: float
-    high: float
-    seconds: float
-    baseline_seconds: float
+    speedup: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    seconds: float = 0.0
+    baseline_seconds: float = 0.0
     fault: Fault | None = None
     checked: tuple[tuple[tuple, Any], ...] = ()
     samples: tuple[tuple[float, float], ...] = ()
@@ -220,7 +220,7 @@ class InProcess:
             except KeyboardInterrupt:
                 raise
             except Exception as error:
-                return Timing(0.0, 0.0, 0.0, 0.0, 0.0, self._fault(error))
+                return Timing(fault=self._fault(error))
         mine, base = result.row("yours"), result.row("the baseline")
         ends = 1 / mine.ratio_high, 1 / mine.ratio_low
         return Timing(1 / mine.ratio, *ends, mine.seconds, base.seconds, checked=(functions["yours"].last(),))
@@ -244,7 +244,7 @@ class InProcess:
 
     def _line(self, error: BaseException) -> int | None:
         """Return the number of the last line of the learner's own code in the traceback."""
-        own = self._own_frames(error)
+        own = frames_in(error, self._file)
         return own[-1][1] if own else self._line_of_name(error)
 
     def _line_of_name(self, error: BaseException) -> int | None:
@@ -256,9 +256,6 @@ class InProcess:
                 return step.positions.lineno
         return None
 
-    def _own_frames(self, error: BaseException) -> list[tuple[FrameType, int]]:
-        return frames_in(error, self._file)
-
     def _built(self, error: BaseException, args: tuple) -> tuple[tuple[str, tuple[int, int]], ...]:
         """Return name and shape of the matrices in the learner's frames that are not arguments.
 
@@ -266,14 +263,14 @@ class InProcess:
         """
         inputs = [*args]
         plain = getattr(self.__dict__.get("function"), "py_func", None)
-        if not self._own_frames(error) and plain is not None:
+        if not frames_in(error, self._file) and plain is not None:
             try:
                 inputs = [*clone(args)]
                 plain(*inputs)
             except Exception as again:
                 error = again
         found = {}
-        for frame, _ in self._own_frames(error):
+        for frame, _ in frames_in(error, self._file):
             for name, value in frame.f_locals.items():
                 shape = None if any(value is one for one in inputs) else _matrix_shape(value)
                 if shape:

@@ -77,13 +77,18 @@ def plain_function(function: Any) -> Callable:
     )
 
 
+def notebook_shell() -> Any:
+    """Return the shell of IPython that runs this, None outside of a notebook."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
 def cells_around(function: Callable) -> list[str]:
     """Return the code among which a function was written: a notebook's cells as they ran, or its file as one.
 
     What a notebook imports from a file of the learner's own is seen from the notebook: that is handed in.
     """
     file = function.__code__.co_filename
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = notebook_shell()
     if shell is not None and (function.__globals__ is shell.user_ns or Path(file).exists()):
         return list(shell.history_manager.input_hist_raw)
     text = "".join(linecache.getlines(file, function.__globals__))

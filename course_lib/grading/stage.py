@@ -15,8 +15,8 @@ import ctypes
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
@@ -213,25 +213,21 @@ class OnTheWire:
         for rank, (mine, right) in enumerate(zip(got[0], want[0], strict=True)):
             found = self.values.compare(mine, right, args)
             if found:
-                place = f"On rank {rank} of {len(want[0])}: "
-                first = found.says[0] if found.form else place + found.says[0][0].lower() + found.says[0][1:]
-                return replace(found, says=(first, *found.says[1:]))
-        return next((Mismatch((says,)) for says in self._too_much(got[1], want[1], len(want[0]))), None)
+                return found if found.form else found.in_part(f"On rank {rank} of {len(want[0])}: ")
+        for said in self._too_much(got[1], want[1], len(want[0])):
+            return Mismatch((f"The values are right. {said}: {self.wanted}.",))
+        return None
 
-    def _too_much(self, got: np.ndarray, want: np.ndarray, ranks: int):
-        """Yield a sentence for each thing of which there is more than is needed."""
+    def _too_much(self, got: np.ndarray, want: np.ndarray, ranks: int) -> Iterator[str]:
+        """Yield the middle of a sentence for each thing of which there is more than is needed."""
         sent, needed = (np.bincount(one[:, 1], minlength=ranks) for one in (got, want))
         if sent.max() > needed.max():
-            said = f"Rank {sent.argmax()} sends {sent.max()} messages; {needed.max()} are enough"
-            yield f"The values are right. {said}: {self.wanted}."
+            yield f"Rank {sent.argmax()} sends {sent.max()} messages; {needed.max()} are enough"
         if len(got) > len(want):
-            said = f"All ranks together send {len(got)} messages; {len(want)} are enough"
-            yield f"The values are right. {said}: {self.wanted}."
+            yield f"All ranks together send {len(got)} messages; {len(want)} are enough"
         carried, least = (np.bincount(one[:, 1], one[:, 3], ranks) for one in (got, want))
         if carried.max() > 1.02 * least.max() + 16 * needed.max():
-            said = f"Rank {carried.argmax()} sends {carried.max():,.0f} bytes; {least.max():,.0f} are enough"
-            yield f"The values are right. {said}: {self.wanted}."
+            yield f"Rank {carried.argmax()} sends {carried.max():,.0f} bytes; {least.max():,.0f} are enough"
         steps, fewest = (1 + int(one[:, 0].max(initial=-1)) for one in (got, want))
         if self.steps is not None and steps > self.steps * fewest:
-            said = f"{steps} steps follow each other; {self.steps * fewest:.0f} are enough"
-            yield f"The values are right. {said}: {self.wanted}."
+            yield f"{steps} steps follow each other; {self.steps * fewest:.0f} are enough"

@@ -11,7 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from course_lib.grading.program import at, bindings, has_one_argument, home, is_written_out, names_of
+from course_lib.grading.program import (
+    at,
+    bindings,
+    functions_in_full,
+    has_one_argument,
+    home,
+    is_written_out,
+    made_by,
+    names_of,
+)
 from course_lib.grading.vocabulary import (
     ERRORS,
     INSTEAD_OF,
@@ -50,7 +59,7 @@ INSTEAD = {
     "TryStar": ("except*", "write except"),
 }
 CONSTANT_PARTS = (
-    *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Call),
+    *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice),
 )
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -93,14 +102,14 @@ class TopOfText:
     What is inside of an expression the reading of functions looks at: `_visit` and the like.
     """
 
-    language: Any  # a Language, which knows this file
-    program: Program
-    kind: str
-    top: dict[str, Meaning]
-    values: dict[str, ast.expr]
-    held: dict[ast.AST, tuple[bool, bool]]
-    scopes: list[dict[str, Meaning]]
-    given: dict[str, str]
+    def __init__(self, language: Any, program: Program) -> None:  # a Language, which knows this file
+        self.language, self.kind, self.program = language, language.kind, program
+        self.top: dict[str, Meaning] = {}
+        self.values: dict[str, ast.expr] = {}
+        self.held: dict[ast.AST, tuple[bool, bool]] = {}
+        self.scopes: list[dict[str, Meaning]] = []
+        self.given = functions_in_full(language.given)
+        self.methods, self.data, self.itself = language.methods, language.data, language.itself
 
     def refuse(self, node: ast.AST, what: str, why: str = "", verb: str = "uses") -> NoReturn:
         """End the walk with a sentence: what the answer does, where, and why not or what instead."""
@@ -207,34 +216,35 @@ class TopOfText:
         if isinstance(node, ast.Constant):
             self._on_Constant(node)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) and self.kind != "kernel":
-            return "table" if self._made_of(node, name) == "constant" else "changing"
-        parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+            return self._made_of(node, name)
         if isinstance(node, ast.Call):
-            steady = self._makes(node.func)
-            if steady == "changing" and self.kind == "loops":
-                given = [*node.args, *(one.value for one in node.keywords if one.arg != "dtype")]
-                types = [one.value for one in node.keywords if one.arg == "dtype"]
-                small = self._dotted(node.func) == "numpy.array" and len(node.args) == 1
-                small = small and all(map(is_written_out, given)) and all(map(self._is_a_type, types))
-                steady = "constant" if small else ""
-            parts = [*node.args, *(one.value for one in node.keywords)]
-        else:
-            steady = "table" if isinstance(node, ast.List | ast.Set | ast.Dict) else "constant"
-        if not steady or not isinstance(node, CONSTANT_PARTS):
+            return self._called_constant(node, name)
+        if not isinstance(node, CONSTANT_PARTS):
             self._no_constant(node, name)
-        look = self._items if isinstance(node, ast.Call) else self._constant
-        found = [look(one, name) for one in parts]
-        worst = max({"constant", *found}, key=STEADY.index)
-        if isinstance(node, ast.Call):
-            return "changing" if worst == "changing" or self._keeps(node, found) else steady
+        parts = (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
+        worst = max({"constant", *(self._constant(one, name) for one in parts)}, key=STEADY.index)
         if isinstance(node, ast.BinOp | ast.Compare) and self._makes_array(node):
             return "changing"
         if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
+            steady = "constant" if isinstance(node, ast.Tuple) else "table"
             return steady if worst == "constant" else "changing"
         part = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
         if part and self._holds(node.value)[1] and not ast.unparse(node.slice).lstrip("-").isdecimal():
             return "changing"  # np.float64(1)[None] is an array
         return "constant" if worst == "table" and (part or isinstance(node, ast.Compare)) else worst
+
+    def _called_constant(self, node: ast.Call, name: str) -> str:
+        steady = self._makes(node.func)
+        if steady == "changing" and self.kind == "loops":
+            given = [*node.args, *(one.value for one in node.keywords if one.arg != "dtype")]
+            types = [one.value for one in node.keywords if one.arg == "dtype"]
+            small = self._dotted(node.func) == "numpy.array" and len(node.args) == 1
+            small = small and all(map(is_written_out, given)) and all(map(self._is_a_type, types))
+            steady = "constant" if small else ""
+        if not steady:
+            self._no_constant(node, name)
+        found = [self._items(one, name) for one in (*node.args, *(one.value for one in node.keywords))]
+        return "changing" if "changing" in found or self._keeps(node, found) else steady
 
     def _keeps(self, call: ast.Call, found: list[str]) -> bool:
         """Whether the result can change: a slice keeps a list, a type of numbers makes an array of many."""
@@ -266,14 +276,14 @@ class TopOfText:
     def _items(self, node: ast.expr, name: str) -> str:
         """The same of what a call or a loop goes through: a generator or a zip ends there."""
         if isinstance(node, ast.GeneratorExp) and self.kind != "kernel":
-            return "table" if self._made_of(node, name) == "constant" else "changing"
+            return self._made_of(node, name)
         goes = isinstance(node, ast.Call) and not node.keywords
         if goes and self._dotted(node.func) in ("zip", "enumerate", "reversed"):
             return max({"constant", *(self._items(one, name) for one in node.args)}, key=STEADY.index)
         return self._constant(node, name)
 
     def _made_of(self, node: ast.expr, name: str) -> str:
-        """Return how steady the things are that a comprehension makes."""
+        """Return how steady a comprehension is: a table if all is constant that it makes."""
         scope: dict[str, Meaning] = {}
         self.scopes.append(scope)
         for part in node.generators:
@@ -283,11 +293,10 @@ class TopOfText:
             scope.update(dict.fromkeys(self._targets(part), Meaning("changing") if changing else one))
             for one in part.ifs:
                 self._constant(one, name)
-        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        found = max((self._constant(one, name) for one in made), key=STEADY.index)
+        found = max((self._constant(one, name) for one in made_by(node)), key=STEADY.index)
         self._holds(node)  # while it is known what the names stand for
         self.scopes.pop()
-        return found
+        return "table" if found == "constant" else "changing"
 
     def _are_numbers(self, node: ast.expr) -> bool:
         """Whether a loop goes through plain numbers, written out or counted."""

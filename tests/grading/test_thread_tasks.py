@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from grading_tools import verdict
 
-from course_lib.grading import rules_threads
+from course_lib.grading import rules
 from course_lib.grading.judge import generator
-from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
+from course_lib.grading.rules import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import source
 from course_lib.grading.tasks import threads as declared
 from course_lib.simulators import coherence
@@ -71,7 +71,7 @@ def test_the_given_helpers_must_stay_as_they_are():
 
 
 def test_an_unfinished_search_is_said_and_gives_no_points(monkeypatch):
-    monkeypatch.setattr(rules_threads, "MOST_STATES", 3)
+    monkeypatch.setattr(rules, "MOST_STATES", 3)
     said = counting(LOCKED)
     assert "Not every schedule was checked" in said and "smaller" in said
 

@@ -126,7 +126,7 @@ class SandboxedRunner:
             except Stopped as problem:
                 if baseline.ended:
                     raise GraderFault(f"the baseline stopped: {problem}") from None
-                return Timing(0.0, 0.0, 0.0, 0.0, 0.0, self._stopped(problem))
+                return Timing(fault=self._stopped(problem))
 
     def begin_anew(self) -> None:
         """Give the answer all its time and starts again, for other inputs; its process may live on."""

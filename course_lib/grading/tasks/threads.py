@@ -15,7 +15,7 @@ import numpy as np
 from course_lib.grading.compare import Mismatch, close, describe, exact, is_number
 from course_lib.grading.inputs import between, every_pair
 from course_lib.grading.language import Language
-from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
+from course_lib.grading.rules import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
 from course_lib.grading.tasks import yours
 from course_lib.measure.scheduling import best_makespan, plan
