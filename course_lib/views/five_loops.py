@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.circles import simd
-from course_lib.measure import hardware
 from course_lib.theme import (
     DEEP_PINK,
     GREY_TINT,
@@ -36,25 +34,45 @@ MEMORY = (430.0, 352.0)
 
 @dataclass(frozen=True)
 class Sizes:
-    """The rung's tile sizes that depend on the dtype, and the caches they were chosen for (0: unknown)."""
+    """The tile sizes of the rung for one dtype, and the memories they were chosen for (bytes; 0: unknown)."""
 
     dtype: str
     itemsize: int
+    MR: int
     NR: int
+    KC: int
     NC: int
+    bits: int  # of a vector register
+    registers: int
     l1_bytes: int
     l2_bytes: int
+    ahead: int  # rows of a panel that are asked for ahead of time
+
+    @property
+    def tile_registers(self) -> int:
+        """Vector registers that the tile of C takes."""
+        return self.MR * self.row_registers
+
+    @property
+    def row_registers(self) -> int:
+        """Vector registers that one row of a panel takes."""
+        return self.NR * self.itemsize * 8 // self.bits
 
 
 def sizes(dtype: str = "float32") -> Sizes:
     """Return the sizes that `circles.simd` uses on this machine for float32 or float64."""
+    from course_lib.circles import simd
+    from course_lib.measure import hardware
+
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype is {dtype!r}, but the simd rung multiplies float32 or float64.")
     itemsize = 4 if dtype == "float32" else 8
     known = {cache.level: cache.size_bytes for cache in hardware.caches()}
     NR = simd.ROW_BYTES // itemsize
     NC = max(simd.BLOCK_BYTES // (simd.KC * itemsize) // NR, 1) * NR
-    return Sizes(dtype, itemsize, NR, NC, known.get(1, 0), known.get(2, 0))
+    of_caches = known.get(1, 0), known.get(2, 0)
+    tile = simd.MR, NR, simd.KC, NC, simd.BITS, simd.REGISTERS
+    return Sizes(dtype, itemsize, *tile, *of_caches, simd.ROWS_AHEAD)
 
 
 def kernel_loops(dtype: str = "float32") -> KernelLoops:
@@ -93,7 +111,7 @@ class KernelLoops(Steps):
 
 def title(step: int, own: Sizes) -> str:
     """Return what a step does, in one sentence."""
-    MR, NR, KC, NC = simd.MR, own.NR, simd.KC, own.NC
+    MR, NR, KC, NC = own.MR, own.NR, own.KC, own.NC
     return (
         "C = A times B, all three in memory",
         f"Loop 5: B and C in blocks of up to {NC:,} columns (NC)",
@@ -127,16 +145,17 @@ def _pieces(on: Sheet, step: int, is_now: bool) -> None:
     panel, sliver = block / PANELS, TALL / SLIVERS
     (ax, ay), (bx, by), (cx, cy) = A_AT, B_AT, C_AT
     k, i, j = ax + deep, ay + 2 * sliver, cx + 2 * panel  # the second block, third sliver, third panel
-    block_of_A, block_of_B = (k, ay, deep, TALL), (bx, by + deep, block, deep)
-    block_of_C, tile_of_C = (cx, cy, block, TALL), (j, i, panel, sliver)
-    sliver_of_A = k, i, deep, sliver
     areas: dict[str, tuple[Area, ...]] = {
-        "loop 5": ((bx, by, block, DEEP), block_of_C),
-        "loop 4": (block_of_A, block_of_B, block_of_C),
-        "loop 3": (block_of_A, block_of_B, block_of_C),
-        "loop 2": (sliver_of_A, block_of_B, (cx, i, block, sliver)),
-        "loop 1": (sliver_of_A, (j, by + deep, panel, deep), tile_of_C),
-        "micro-kernel": ((k + 0.4 * deep, i, 6, sliver), (j, by + 1.4 * deep, panel, 6), tile_of_C),
+        "loop 5": ((bx, by, block, DEEP), (cx, cy, block, TALL)),
+        "loop 4": ((k, ay, deep, TALL), (bx, by + deep, block, deep), (cx, cy, block, TALL)),
+        "loop 3": ((k, ay, deep, TALL), (bx, by + deep, block, deep), (cx, cy, block, TALL)),
+        "loop 2": ((k, i, deep, sliver), (bx, by + deep, block, deep), (cx, i, block, sliver)),
+        "loop 1": ((k, i, deep, sliver), (j, by + deep, panel, deep), (j, i, panel, sliver)),
+        "micro-kernel": (
+            (k + 0.4 * deep, i, 6, sliver),
+            (j, by + 1.4 * deep, panel, 6),
+            (j, i, panel, sliver),
+        ),
     }
     for x, y, width, height in areas[STEPS[step]]:
         in_c = x >= cx and y >= cy
@@ -185,27 +204,26 @@ def memories(step: int, own: Sizes) -> str:
 
 def _tiers(own: Sizes) -> tuple[tuple[str, str, int], ...]:
     """Return (memory, what it holds, from which step on), nearest first."""
-    MR, KC, NR, NC = simd.MR, simd.KC, own.NR, own.NC
-    sliver, block = in_bytes(MR * KC * own.itemsize), in_bytes(KC * NC * own.itemsize)
-    row = NR * own.itemsize * 8 // simd.BITS  # registers that a row of a panel takes
-    ahead = simd.ROWS_AHEAD
+    sliver, block = own.MR * own.KC * own.itemsize, own.KC * own.NC * own.itemsize
+    registers = own.tile_registers + own.row_registers + 1
+    panels = plural(own.NC // own.NR, "panel")
     return (
         (
-            f"registers: {simd.REGISTERS} of {simd.BITS} bits",
-            f"tile of C, {MR} x {NR} {own.dtype}: {MR * row} registers for {KC} k; "
-            f"row of the panel {row}, number of A 1: {MR * row + row + 1} in use",
+            f"registers: {own.registers} of {own.bits} bits",
+            f"tile of C, {own.MR} x {own.NR} {own.dtype}: {own.tile_registers} registers for {own.KC} k; "
+            f"row of the panel {own.row_registers}, number of A 1: {registers} in use",
             5,
         ),
         (
             f"L1 cache{_of(own.l1_bytes)}",
-            f"in passing: for each k a row of the panel and {MR} numbers of A; "
-            f"the panel is asked for {ahead} rows ahead: {in_bytes(ahead * NR * own.itemsize)}",
+            f"in passing: for each k a row of the panel and {own.MR} numbers of A; "
+            f"the panel is asked for {own.ahead} rows ahead: {in_bytes(own.ahead * own.NR * own.itemsize)}",
             6,
         ),
         (
             f"L2 cache{_of(own.l2_bytes)}",
-            f"packed block of B, {KC} x {NC:,}: {block}; used for every sliver of A; "
-            f"sliver of A, {MR} x {KC}: {sliver}, used for {plural(NC // NR, 'panel')}",
+            f"packed block of B, {own.KC} x {own.NC:,}: {in_bytes(block)}; used for every sliver of A; "
+            f"sliver of A, {own.MR} x {own.KC}: {in_bytes(sliver)}, used for {panels}",
             2,
         ),
         ("memory and further caches", "A, B and C; each number of C comes and goes K / KC times", 0),
