@@ -145,7 +145,8 @@ def counted(
     """Return the model of a module of torch by running it forward once on one example of float32.
 
     Its FLOP are those that torch counts, its activations what autograd keeps (parameters do not count), in
-    half precision half of that. `edge` are the bytes that one of its `layers` hands to the next.
+    half precision half of that. `edge` are the bytes that one of its `layers` hands to the next, `sums` how
+    often a pass through one of them adds up what tensor parallel ranks have.
     """
     import torch
     from torch.utils.flop_counter import FlopCounterMode
@@ -164,9 +165,8 @@ def counted(
     of_activations = sum(size for at, size in kept.items() if at not in own) / 4 * HALF
     del out
     count = sum(one.numel() for one in module.parameters())
-    return Model(
-        name or type(module).__name__, count, layers, counter.get_total_flops(), of_activations, edge
-    )
+    flops = counter.get_total_flops()
+    return Model(name or type(module).__name__, count, layers, flops, of_activations, edge, sums=sums)
 
 
 def step(

@@ -411,7 +411,8 @@ def test_a_step_is_made_of_its_parts():
 
 def test_a_module_is_counted_and_the_cheapest_plan_fits():
     layers = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
-    model = planner.counted(layers, torch.randn(10, 64), layers=2, edge=640.0)
+    model = planner.counted(layers, torch.randn(10, 64), layers=2, edge=640.0, sums=4)
+    assert model.layers == 2 and model.edge == 640.0 and model.sums == 4
     assert model.flops == 2 * 10 * (64 * 32 + 32 * 8) and model.parameters == 64 * 32 + 32 + 32 * 8 + 8
     assert model.kept == 2 * 10 * (64 + 32)  # the inputs of both products; relu keeps its result, the same
     gpt = planner.transformer(36, 4096, 32)
