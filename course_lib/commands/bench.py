@@ -150,8 +150,8 @@ def expected_s(entry: ladder.Rung, size: int, dtype: str, longest_s: float) -> f
     probe = min(SMALLEST_PROBE, size)
     entry.matmul(*ladder.operands((probe,) * 3, dtype))  # compiles
     while True:
-        product = functools.partial(entry.matmul, *ladder.operands((probe,) * 3, dtype))
-        call_s = min(timeit.repeat(product, number=1, repeat=PROBES))
+        multiply = functools.partial(entry.matmul, *ladder.operands((probe,) * 3, dtype))
+        call_s = min(timeit.repeat(multiply, number=1, repeat=PROBES))
         estimate_s = call_s * (size / probe) ** 3
         if estimate_s <= longest_s or 8 * call_s > longest_s or probe == size:
             return estimate_s

@@ -176,6 +176,8 @@ def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None) -
 
 def karp_flatt(speedup: float, p: int) -> float:
     """Return the serial fraction that a speed-up on p > 1 threads asks for (Karp & Flatt 1990)."""
+    if p < 2:
+        raise ValueError(f"p is {p}, but a serial fraction shows only on two threads or more.")
     return (1 / speedup - 1 / p) / (1 - 1 / p)
 
 

@@ -74,6 +74,8 @@ class Assembly:
     """The machine code of one compiled version of a function."""
 
     text: str = field(repr=False)  # everything the compiler wrote
+    name: str = ""
+    signature: str = ""
 
     @cached_property
     def loops(self) -> list[Loop]:
@@ -104,7 +106,8 @@ def inspect(dispatcher: Any) -> Assembly:
     if not dispatcher.signatures:
         name = dispatcher.__name__
         raise ValueError(f"{name} is not compiled yet: Numba compiles at the first call, so call it first.")
-    return Assembly(_text(dispatcher, dispatcher.signatures[-1]))
+    signature = dispatcher.signatures[-1]
+    return Assembly(_text(dispatcher, signature), dispatcher.__name__, str(signature))
 
 
 def _text(dispatcher: Any, signature: Any) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.arguments import is_number, whole
+from course_lib.arguments import is_number, number, whole
 from course_lib.measure.comparison import TITLE_WIDTH
 from course_lib.measure.table import digits
 
@@ -86,11 +86,13 @@ class Roofs:
 
 def attainable(intensity: float, peak_gflops: float, gbps: float) -> float:
     """Return the GFLOP/s that a computation of this intensity can reach at most."""
+    _check_roofs(intensity, peak_gflops, gbps)
     return min(peak_gflops, intensity * gbps)
 
 
 def limit(intensity: float, peak_gflops: float, gbps: float) -> str:
     """Return which roof is over this intensity: "memory" or "compute"."""
+    _check_roofs(intensity, peak_gflops, gbps)
     return "memory" if intensity * gbps < peak_gflops else "compute"
 
 
@@ -102,6 +104,12 @@ def matmul_intensity(M: int, K: int, N: int, itemsize: int) -> float:
     sizes = {"M": M, "K": K, "N": N, "itemsize": itemsize}
     M, K, N, itemsize = (whole(name, value) for name, value in sizes.items())  # NumPy's would overflow
     return 2 * M * K * N / (itemsize * (M * K + K * N + M * N))
+
+
+def _check_roofs(intensity: float, peak_gflops: float, gbps: float) -> None:
+    number("peak_gflops", peak_gflops, above=0)
+    number("gbps", gbps, above=0)
+    number("intensity in flop per byte", intensity, least=0)
 
 
 def figure(

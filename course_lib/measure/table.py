@@ -111,6 +111,9 @@ class Facts:
 
     __repr__ = __str__
 
+    def __getitem__(self, what: str) -> str:
+        return dict(self.facts)[what]
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th scope="row" style="{_CELL};text-align:left;vertical-align:top;white-space:nowrap">'

@@ -120,4 +120,4 @@ def test_the_trace_is_what_the_rung_does(shape, NR, KC, panels):
     assert list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True)) == wanted
     assert len(trace) == len(wanted) and trace.flops == 2 * shape[0] * shape[1] * shape[2]
     spans = trace.arrays.values()  # the buffers are as long as they need to be
-    assert all(any(start <= at < start + size for start, size in spans) for at, _ in wanted)
+    assert all(sum(start <= at < start + size for start, size in spans) == 1 for at, _ in wanted)

@@ -122,7 +122,7 @@ def test_packed_makes_the_accesses_of_the_five_loops(shape, tiles, pad):
     wanted = packed_by_hand(shape, **tiles, where=trace.matrices)
     assert pairs_of(trace) == wanted and len(trace) == len(wanted)
     spans = trace.arrays.values()  # the buffers are as long as they need to be
-    assert all(any(start <= at < start + size for start, size in spans) for at, _ in wanted)
+    assert all(sum(start <= at < start + size for start, size in spans) == 1 for at, _ in wanted)
 
 
 # -- where the matrices lie --------------------------------------------------------------------------------
