@@ -111,7 +111,7 @@ def simulate(events: Events, cores: int | None = None, line_bytes: int = 64) -> 
     return CoherenceCounts(per_core)
 
 
-def counters(threads: int, times: int, stride_bytes: int, locked: bool = False) -> np.ndarray:
+def counters(threads: int, times: int, stride_bytes: int, *, locked: bool = False) -> np.ndarray:
     """Return the events of threads that take turns to increment a counter of their own, each `times` times.
 
     Counter t lies at byte `stride_bytes` * t (0: all count in one). An increment is a read and a write;

@@ -245,7 +245,7 @@ def torus(rows: int, columns: int, link: float = 1e9, alpha: float = 50e-6) -> N
         for axis, length, first_kind in ((1, columns, 0), (0, rows, 2)):
             ahead = (to[axis] - at[axis]) % length
             forward = 2 * ahead <= length  # the shorter way
-            hops, kind = np.where(forward, ahead, length - ahead), first_kind + ~forward
+            hops, kind = np.where(forward, ahead, length - ahead), first_kind + np.where(forward, 0, 1)
             for hop in range(int(hops.max(initial=0))):
                 (on,) = np.nonzero(hops > hop)
                 message.append(on)
