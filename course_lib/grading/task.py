@@ -58,6 +58,10 @@ class Case:
     must_not_change: bool = True
     guard: bool = False
 
+    def __post_init__(self) -> None:
+        _require(isinstance(self.args, tuple), "args", self.args, "a tuple of arguments")
+        _require(bool(self.label), "label", self.label, "words that tell the learner which input it is")
+
 
 @dataclass(frozen=True)
 class SpeedRule:

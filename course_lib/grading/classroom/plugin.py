@@ -124,7 +124,7 @@ class JudgeSubmission(NbGraderPreprocessor):
         name, folder = assignment.name, Path(self.class_folder)
         missing = intake.Received(student, "", (f"There is no submission of {student}.",))
         handed_in = {one.student: one for one in intake.receive(folder / "submitted", name)}
-        sandbox = Sandbox(private=(folder,), unsafe=self.unsafe_no_sandbox)
+        sandbox = Sandbox(private=(folder.resolve(),), unsafe=self.unsafe_no_sandbox)
         one = handed_in.get(student, missing)
         data, problems = one.read()
         seed = secret.seed(folder)
