@@ -30,10 +30,10 @@ def seed(folder: Path) -> int:
     if given:
         return from_text(given, f"the environment variable {VARIABLE}")
     path = folder / FILE
-    if not path.exists():
+    if not os.path.lexists(path):  # a link to what is not there now is no seed to be replaced
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f".{FILE}.lock"):  # of two graders that start at once, one's seed stays
-            if not path.exists():
+            if not os.path.lexists(path):
                 whole_files.write(path, secrets.token_hex(16) + "\n", lasting=True, private=True)
     try:
         path.chmod(0o600)
