@@ -224,7 +224,7 @@ def _wall(ready: Ready, budget_s: float) -> list[timing.TimedRow]:
     functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
     threads = max(max(2 * (setting.device == "cuda"), setting.threads) for setting in ready)
     rows = timing.compare(functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False)
-    return [rows.row(name) for name in functions]
+    return [rows.row(str(setting)) for setting in ready]  # two may have one name: threads, on a GPU
 
 
 def _until_done(setting: Setting, forward: Callable[[], Tensor]) -> Callable[[], None]:

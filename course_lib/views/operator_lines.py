@@ -74,7 +74,7 @@ def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, 
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
-        if not hasattr(row, "calls"):
+        if not hasattr(row, "calls") or _host(row) is _device(row) is None:
             raise ValueError(
                 f"A row of the profile is {row!r}, but every row needs a name, calls and a self time."
             )
@@ -141,11 +141,11 @@ def _group(name: str) -> str:
 
 
 def _host(row: Any) -> float | None:
-    return row.self_us if hasattr(row, "self_us") else row.self_cpu_us
+    return getattr(row, "self_us", getattr(row, "self_cpu_us", None))
 
 
 def _device(row: Any) -> float | None:
-    return row.device_us if hasattr(row, "device_us") else row.self_device_us
+    return getattr(row, "device_us", getattr(row, "self_device_us", None))
 
 
 def time_in_words(us: float) -> str:

@@ -68,7 +68,7 @@ def _ranked(rows: Sequence[Any]) -> list[Any]:
     if not rows:
         raise ValueError("The profile has no rows: run the network under the profiler first.")
     for row in rows:
-        if not hasattr(row, "self_us"):
+        if getattr(row, "self_us", None) is None:  # the talk's rows of a GPU may lack it
             raise ValueError(f"A row of the profile is {row!r}, but every row needs a name and self_us.")
     return sorted(rows, key=lambda row: -row.self_us)
 
@@ -79,7 +79,7 @@ def _cells(row: OpRow, here: float, there: float | None, longest: float) -> list
         f"{row.calls:,}",
         time_in_words(row.self_us),
         time_in_words(row.total_us / row.calls),
-        f"{row.flops / row.self_us / 1e3:.3g}" if row.flops else "–",
+        f"{row.flops / row.self_us / 1e3:.3g}" if row.flops and row.self_us else "–",
         bar(here, longest, PINK, BAR),
         "–" if there is None else bar(there, longest, VIOLET, BAR),
     ]

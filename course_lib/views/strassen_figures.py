@@ -75,7 +75,7 @@ def cancellation(left: Rows, right: Rows, into: Rows, block: str = "22") -> Html
 def _check_tables(left: Rows, right: Rows, into: Rows) -> None:
     rows = [*left, *right, *into]
     good = len(left) == len(right) == len(into) and all(len(row) == 4 for row in rows)
-    if not good or any(sign not in SIGNS for row in rows for sign in row if sign):
+    if not good or any(sign not in (-1, 0, 1) for row in rows for sign in row):
         raise ValueError(
             "The tables left, right and into must have a row for each product, each of four signs "
             "-1, 0 or 1 (blocks 11, 12, 21, 22)."

@@ -34,12 +34,13 @@ LOOKS = {
 SHOWN = 600  # cycles that a picture can hold
 
 
-def warps(named: Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
+def warps(named: SchedulerRun | Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
     """Draw what each warp does in each of the first `cycles` cycles, a row per warp.
 
-    named: what `warp_scheduler.simulate` returned, by name, drawn below each other. Raises ValueError for
-    none, or for more cycles than a picture holds.
+    named: what `warp_scheduler.simulate` returned, or several by name, drawn below each other. Raises
+    ValueError for none, or for more cycles than a picture holds.
     """
+    named = named if isinstance(named, Mapping) else {"": named}
     if not named:
         raise ValueError("There is nothing to draw: give what warp_scheduler.simulate returned.")
     if not 1 <= cycles <= SHOWN:
@@ -95,24 +96,24 @@ def _legend(fig: Any, results: Any, cycles: int) -> None:
 
 def _subtitle(name: str, result: SchedulerRun) -> str:
     used = digits(100 * result.utilisation)
-    return f"{name}: {plural(result.warps, 'warp')}: {used} % of the issue slots used"
+    return f"{name}{': ' if name else ''}{plural(result.warps, 'warp')}: {used} % of the issue slots used"
 
 
 # -- against the number of warps ---------------------------------------------------------------------------
 
 
 def latency_hiding(
-    named: Mapping[str, OccupancyCurve],
+    named: OccupancyCurve | Mapping[str, OccupancyCurve],
     measured: Mapping[str, Mapping[float, float]] | None = None,
     guess: Any = None,
 ) -> Picture:
     """Draw simulated issue-slot utilisation against warps per scheduler, with its two bounds.
 
-    named: what `warp_scheduler.occupancy_curve` returned, by name. measured: for a name the
+    named: what `warp_scheduler.occupancy_curve` returned, one or several by name. measured: for a name the
     measured utilisation (0 to 1) by warps per scheduler; the name says where it comes from. guess: a guessed
     number of warps (a number, an object with a `.value`, or None). Raises ValueError for no curve.
     """
-    measured = measured or {}
+    named, measured = named if isinstance(named, Mapping) else {"simulated": named}, measured or {}
     if not named:
         raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
     name, first = next(iter(named.items()))
