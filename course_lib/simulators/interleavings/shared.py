@@ -41,6 +41,9 @@ class Container:
     is_list: bool
     cells: dict[Any, int] = field(default_factory=dict)
 
+    def __repr__(self) -> str:  # within a tuple that a sentence quotes
+        return self.path
+
 
 @dataclass(frozen=True, eq=False)
 class SharedLock:
@@ -50,6 +53,9 @@ class SharedLock:
     path: str
     kind: str  # "lock", "rlock" or "semaphore"
     most: int  # of a mutex 1
+
+    def __repr__(self) -> str:  # within a tuple that a sentence quotes
+        return self.path
 
 
 class Heap:
