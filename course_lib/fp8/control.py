@@ -97,7 +97,9 @@ def without_yields(cubin: bytes) -> bytes:
 
 
 def _kernels(cubin: bytes) -> Iterator[tuple[int, int]]:
-    """Yield first byte and size of every section with a kernel's code; a cubin is an ELF file of 64 bits."""
+    """Yield first byte and size of every section with a kernel's code."""
+    if cubin[:5] != b"\x7fELF\x02":
+        raise ValueError(f"a cubin is an ELF file of 64 bits, and this begins with {cubin[:5]!r}.")
     (table,) = struct.unpack_from("<Q", cubin, 40)
     entry, count, names = struct.unpack_from("<HHH", cubin, 58)
     heads = [struct.unpack_from("<IIQQQQ", cubin, table + entry * i) for i in range(count)]

@@ -22,9 +22,12 @@ import math
 import struct
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from course_lib.arguments import refusal
 
 Codes = NDArray[np.uint8]
 SIGN = 0x80
@@ -130,7 +133,9 @@ class Format:
         return self.decode(self.encode(x, saturate))
 
     def look_at(self, x: float) -> Look:
-        """Return what becomes of one number, NaN or infinity."""
+        """Return what becomes of one number, NaN or infinity; raises ValueError if it is none."""
+        if not isinstance(x, Real) or isinstance(x, bool):
+            raise refusal("x", x, "a number")
         return Look(self, float(x), int(self.encode(float(x))))
 
 

@@ -131,7 +131,8 @@ def _said(name: str, loop: BytecodeLoop) -> tuple[str, str]:
 
 
 def _code(function: Any) -> CodeType:
-    code = getattr(unwrapped(function), "__code__", None)
+    written = unwrapped(function)
+    code = getattr(written, "__code__", written)
     if not isinstance(code, CodeType):
         raise ValueError(
             f"{function!r} has no bytecode: pass a function written in Python (or a Numba dispatcher of one)."

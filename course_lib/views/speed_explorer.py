@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
 from course_lib.measure.table import digits, seconds_in_words, times
+from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
 from course_lib.theme import GREY, INK, PINK, Picture
 from course_lib.views.figures import headline, hollow
@@ -35,8 +36,14 @@ EXPLAINED = (
 WAITS = "GPU busy: the GPU's own time; what a forward takes beyond it, the GPU waits for the CPU's launches."
 
 
-def encoder_speed(recording: EncoderRecording) -> SpeedExplorer:
-    """Return sliders over the points of a recording, which has one of batch 1, float32 and eager."""
+def encoder_speed(recording: EncoderRecording | None) -> SpeedExplorer | Html:
+    """Return sliders over the points of a recording, which has one of batch 1, float32 and eager.
+
+    None, for a recording that there is not, gives a sentence.
+    """
+    if recording is None:
+        sentence = encoder_recordings.none()
+        return Html(card(escape(sentence), sentence), sentence)
     return SpeedExplorer(Measured(recording.points), recording.origin, recording.notes)
 
 

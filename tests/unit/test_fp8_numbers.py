@@ -64,6 +64,7 @@ def test_the_ends_of_the_range():
     for call, words in (
         (lambda: E4M3.encode("3"), r"x has dtype <U1, but it must hold real numbers\."),
         (lambda: E4M3.decode([0, 256]), "codes reach from 0 to 256, but eight bits hold 0 to 255"),
+        (lambda: E4M3.look_at("one"), "x is 'one', but it must be a number"),
     ):
         with pytest.raises(ValueError, match=words):
             call()

@@ -51,6 +51,9 @@ class TestWords:
 
 
 class TestWidget:
+    def test_without_a_recording_it_says_how_to_make_one(self):
+        assert "record --encoder" in views.encoder_speed(None).text
+
     def test_it_starts_at_the_fastest_and_follows_the_controls(self, base):
         view = views.encoder_speed(speed_recording())
         assert view.setting == base.but(dtype="int8", batch=8)
