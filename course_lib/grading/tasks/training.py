@@ -450,6 +450,7 @@ def _steps(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((rng.normal(size=(1, 5)), 2), "2 of 5 numbers, one step")
     yield Case((rng.normal(size=(3, 4)), 1), "1 of 4 numbers, 3 steps")
     yield Case((np.array([[1, -1 - 1e-12], [0, 1 - 1e-12]]), 1), "1 of 2 numbers that differ by 1e-12")
+    yield Case((rng.normal(size=(2, 4)), 6), "up to 6 of 4 numbers, 2 steps")
     what = (
         "",
         "all below 0",
