@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from course_lib import theme
 from course_lib.measure.table import digits, seconds_in_words, times
 from course_lib.speech import encoder_recordings
+from course_lib.speech.encoder_recordings import EncoderRecording
+from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
 from course_lib.theme import GREY, INK, PINK, Picture
 from course_lib.views.figures import headline, hollow
@@ -25,9 +27,6 @@ from course_lib.views.paper import Html, card, escape, note, plural, table, uppe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.speech.encoder_recordings import EncoderRecording
-    from course_lib.speech.encoder_speed import SpeedPoint
-
 EXPLAINED = (
     "A forward: so long every utterance of the batch waits. An utterance: that divided by the batch, what "
     "one costs the machine. Error: the largest difference from eager float32 for the same input, over the "
@@ -36,21 +35,26 @@ EXPLAINED = (
 WAITS = "GPU busy: the GPU's own time; what a forward takes beyond it, the GPU waits for the CPU's launches."
 
 
-def encoder_speed(recording: EncoderRecording | None) -> SpeedExplorer | Html:
-    """Return sliders over the points of a recording, which has one of batch 1, float32 and eager.
+def encoder_speed(
+    source: EncoderRecording | Sequence[SpeedPoint] | None, origin: str = ""
+) -> SpeedExplorer | Html:
+    """Return sliders over the points of a recording, or over what `encoder_speed.measure` gave.
 
-    None, for a recording that there is not, gives a sentence.
+    origin: where points come from, shown with them (a recording knows its own). None, for a recording that
+    there is not, gives a sentence. Raises TypeError or ValueError for points that make no sweep.
     """
-    if recording is None:
+    if source is None:
         sentence = encoder_recordings.none()
         return Html(card(escape(sentence), sentence), sentence)
-    return SpeedExplorer(Measured(recording.points), recording.origin, recording.notes)
+    if isinstance(source, EncoderRecording):
+        return SpeedExplorer(Measured(source.points), source.origin, source.notes)
+    return SpeedExplorer(Measured(source), origin)
 
 
 class SpeedExplorer(Explorer):
     """The sliders: `.controls` by axis, `.setting` the chosen one; `frame(setting, axis)` draws a choice."""
 
-    def __init__(self, measured: Measured, origin: str, notes: Sequence[str]) -> None:
+    def __init__(self, measured: Measured, origin: str = "", notes: Sequence[str] = ()) -> None:
         self.measured, self.origin, self.notes = measured, origin, notes
         self.setting = best(measured).setting
         self.axis = "batch"
@@ -165,8 +169,18 @@ class Measured:
     """The points of one sweep on one device, by setting; `base` is batch 1, float32, eager."""
 
     def __init__(self, points: Sequence[SpeedPoint]) -> None:
+        """Raise TypeError or ValueError for what is no sweep over one device with a baseline."""
+        points = list(points)
+        if not points or not all(isinstance(point, SpeedPoint) for point in points):
+            raise TypeError("The points must be SpeedPoints, one or more: give what measure() gave.")
+        if len({point.setting.device for point in points}) > 1:
+            raise ValueError("The points are of two devices: give those of one, a view for each.")
         self.points = {point.setting: point for point in points}
         plain = [one for one in self.points if (one.batch, one.dtype, one.how) == (1, "float32", "eager")]
+        if not plain:
+            raise ValueError(
+                "No point has batch 1, float32 and eager, to compare the others with: measure that, too."
+            )
         self.base = max(plain, key=lambda one: one.threads)
 
     def __getitem__(self, setting: Setting) -> SpeedPoint:
@@ -319,7 +333,8 @@ def _draw(
         handles, labels = axes.get_legend_handles_labels()  # those of one panel
         fig.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=9)
         headline(fig, said, 62)
-        fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
+        if origin:
+            fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
         alt = f"Audio a second and time of a forward against {LABELS[axis]}. {said}. "
         parts = []
         for name, points in series.items():
@@ -328,7 +343,8 @@ def _draw(
                 for one in points
             )
             parts.append(f"{name}: {', '.join(values)}")
-        return Picture.of(fig, f"{alt}{'; '.join(parts)}. {upper(origin)}.")
+        end = f" {upper(origin)}." if origin else ""
+        return Picture.of(fig, f"{alt}{'; '.join(parts)}.{end}")
 
 
 def _x(axis: str, setting: Setting) -> float:

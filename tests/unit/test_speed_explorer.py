@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from view_samples import speed_points, speed_recording
+from view_samples import speed_points
 
 from course_lib import views
 
@@ -55,7 +55,7 @@ class TestWidget:
         assert "record --encoder" in views.encoder_speed(None).text
 
     def test_it_starts_at_the_fastest_and_follows_the_controls(self, base):
-        view = views.encoder_speed(speed_recording())
+        view = views.encoder_speed(speed_points(), "recorded on a Test")
         assert view.setting == base.but(dtype="int8", batch=8)
         assert list(view.controls) == ["batch", "frames", "dtype", "threads", "how"]
         view.controls["batch"].value = 1
@@ -68,11 +68,11 @@ class TestWidget:
         assert view.controls["dtype"].value == "float32"  # the control shows what gave way
 
     def test_the_still_twin_has_every_point_and_a_gpu_its_busy_time(self):
-        still = views.encoder_speed(speed_recording()).static()
+        still = views.encoder_speed(speed_points(), "recorded on a Test").static()
         assert len(re.findall(r"<tr", still.body)) == len(speed_points()) + 1
         assert "data:image/png" in still.body and "(baseline)" in still.body
         assert still.text.startswith("Batch 8, int8: 3.8x") and "Recorded on a Test." in still.text
-        on_gpu = views.encoder_speed(speed_recording("cuda"))
+        on_gpu = views.encoder_speed(speed_points("cuda"))
         assert list(on_gpu.controls) == ["batch", "frames", "dtype", "how"]  # one way only: no control
         assert "GPU busy" not in still.body and "GPU busy" in on_gpu.static().body
 

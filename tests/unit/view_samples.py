@@ -198,10 +198,6 @@ def speed_points(device="cpu"):
     return points
 
 
-def speed_recording(device="cpu"):
-    return SimpleNamespace(points=speed_points(device), origin="recorded on a Test", notes=())
-
-
 @cache
 def two_whys():
     from course_lib.measure.gpu_published import PUBLISHED
@@ -301,7 +297,7 @@ CALLS = {
     "costs": lambda v: v.costs(20, 1000, **PRICES),
     "course_map": lambda v: v.course_map(),
     "cuda_source": lambda v: v.cuda_source("scheduler.cuh"),
-    "encoder_speed": lambda v: v.encoder_speed(speed_recording()),
+    "encoder_speed": lambda v: v.encoder_speed(speed_points(), "recorded on a Test"),
     "error_levels": lambda v: v.error_levels({"normal": {0: 1e-6, 2: 4e-6}}, {"bound": {0: 1e-3, 2: 9e-3}}),
     "explore_format": lambda v: v.explore_format(0.3),
     "false_sharing": lambda v: v.false_sharing(counted()),
