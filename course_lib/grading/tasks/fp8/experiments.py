@@ -229,6 +229,8 @@ def _case(
         a[place] = np.repeat(np.abs(E4M3.round(a[place, ::2])), 2)
         a[place, 1::2] *= left - 1
         a[place, ::128] *= 1 if left else 1.1  # to the next number of e4m3
+        if left:  # something in a last block of two numbers, too, whose scales may be the largest of all
+            a[place, -2:] = 2.0 ** np.round(np.log2(a[place, -2])) * np.array([1, -15 / 16])
     a, b = (E4M3.round(one).astype(np.float64) for one in (a, b))
     names = ("late", "a_late", "b_late", "row_late")
     row = -1 if spoilt is None else spoilt % M
