@@ -582,8 +582,9 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
     passes = [(core, at, core) for core in (0, 1) for at in lines]
     yield Case((passes, 128), f"one core reads {len(lines)} lines, then another one writes to each")
     high = 1 << 40  # where neither float32 nor a table has a place for each line
-    events = [(core, high + at, write) for core, at, write in _traffic(rng, 3, 0.4, 20, 1, 60)]
-    yield Case((events, 16), f"3 cores, addresses from {high} on, lines of 16")
+    traffic = enumerate(_traffic(rng, 3, 0.4, 20, 1, 60))
+    events = [(core, high * (n % 2) + at, write) for n, (core, at, write) in traffic]
+    yield Case((events, 16), f"3 cores, addresses from 0 and from {high} on, lines of 16")
     for row in every_pair(
         rng,
         line=(8, 16, 64, 128, 512),
