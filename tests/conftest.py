@@ -1,6 +1,10 @@
-"""What every test shares: a private folder for the learner's files, so no test touches real results."""
+"""What every test shares: private folders for the learner's files and for other programs' settings.
+
+So no test touches real results, and none depends on what lies in somebody's home.
+"""
 
 import os
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -24,6 +28,19 @@ LONG_FILES = (
     "test_assignments.py",
     "test_views_in_browser.py",
 )
+
+
+def pytest_configure(config):
+    """Keep Matplotlib and IPython from the user's settings, and from a list of fonts that a program spoilt.
+
+    Workers and kernels inherit the variables.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="nine-circles-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    for variable in ("MPLCONFIGDIR", "IPYTHONDIR"):
+        os.environ[variable] = str(Path(folder.name) / variable.lower())
 
 
 @pytest.hookimpl(optionalhook=True)
