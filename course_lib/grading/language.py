@@ -60,6 +60,7 @@ from course_lib.grading.vocabulary import (
     NJIT,
     NOT_ON_A_WIRE,
     NUMBER_TYPES,
+    OF_ROWS,
     PRODUCTS,
     READERS,
     READING,
@@ -82,6 +83,7 @@ from course_lib.grading.vocabulary import (
 
 EVERY_CALL = "every call must do all of its work, so make it inside of the function"
 A_TUPLE = "make it inside of the function, or write it as a tuple (of tuples), which cannot change"
+OF_A_ROW = 'ask isinstance, or whether x is a row with hasattr(x, "__len__")'
 BY_NAME = "call functions where they are needed, by their own names"
 NO_LAYOUT = "between ranks a text may be printed, raised or compared: use numbers, or True and False"
 #: What einsum reads.
@@ -526,6 +528,10 @@ class _Reading(TopOfText):
             self._say(*node.args[TAKE_TEXTS[name] :][:1])
         if name == "print" and not library:
             self._say(*node.args)
+        if name == "hasattr" and not own:
+            if len(node.args) != 2 or getattr(node.args[1], "value", None) not in OF_ROWS:
+                self.refuse(node, "hasattr for something else", OF_A_ROW)
+            self._say(node.args[1])
         self._say(*(one.value for one in node.keywords if one.arg in TEXT_KEYWORDS and not own))
         for place, one in enumerate(node.args):
             self._argument(node, name, one, place, own)
@@ -606,7 +612,7 @@ class _Reading(TopOfText):
         elif self._is_type_of(node):
             self.refuse(node, "type without calling it", UNREADABLE)
         last = self._dotted(node).rpartition(".")[2]
-        if last in UNWRITTEN:
+        if last in UNWRITTEN | {"hasattr"}:
             self.refuse(node, f"{last} without calling it", BY_NAME)
 
     def _texts(self, node: ast.expr, name: str) -> None:

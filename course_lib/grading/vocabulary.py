@@ -33,8 +33,8 @@ BUILTINS = (
     TYPES
     | ERRORS
     | words("""
-    abs all any bin chr divmod enumerate filter format hex isinstance iter len map max min next oct ord pow
-    print repr reversed round sorted sum type zip
+    abs all any bin chr divmod enumerate filter format hasattr hex isinstance iter len map max min next oct
+    ord pow print repr reversed round sorted sum type zip
 """)
 )
 #: Builtins and methods that take a function as their first argument.
@@ -172,7 +172,6 @@ INSTEAD_OF = {
     "r_": "write np.concatenate or np.vstack",
     "c_": "write np.column_stack or np.hstack",
     **dict.fromkeys(("polynomial", "poly1d"), "write np.polyfit and np.polyval"),
-    "hasattr": "ask isinstance",
     "seterr": "write with np.errstate(…): around what it is about, or nothing, as warnings cost no points",
     "object": "write A.dtype, int64 or float64; whole numbers beyond those stay in a list of Python",
 }
@@ -234,6 +233,8 @@ TEXTS = NUMBER_TYPES | words("""
     raise clip ignore warn same_kind unsafe safe no equiv quicksort mergesort heapsort stable
     linear lower higher nearest midpoint fro nuc full same valid reduced complete big little
 """)
+#: What hasattr may ask for: a number has none of them, whether it counts or not.
+OF_ROWS = words("__len__ __iter__")
 #: How many of the first arguments of these are values: np.where(fast, "loads", "FMAs").
 VALUES_OF = {
     "where": 3,

@@ -215,7 +215,9 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
     for M, K, N in ((2, 3, 4), (100, 200, 300), *map(dict.values, made)):
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
     few, many = int(rng.integers(2, 10)), int(rng.integers(10, 500))
-    for M, K, N in ((many, many, many), (1, many, 1), (many, few, many)):
+    odd, even = 2 * int(rng.integers(300_000, 500_000)) + 1, 2 * int(rng.integers(300_000, 500_000))
+    plain = ((many, many, many), (1, many, 1), (many, few, many))
+    for M, K, N in (*plain, (odd, even, odd)):  # a float has no room for all digits of the last ones
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
 
 
@@ -243,6 +245,9 @@ COUNT = Task(
         ),
         "That is the work for one element. The result has M * N of them.": (
             lambda M, K, N: (K, K - 1) if K else None
+        ),
+        "A float has no room for all digits of so large a number: count in whole numbers, with // for /.": (
+            lambda got, M, K, N: min(M, K, N) > 500 and any(isinstance(one, float) for one in got)
         ),
         "Those are the elements of the result. Each of them is a sum of K products.": (
             lambda M, K, N: (M * N, M * N)

@@ -318,6 +318,7 @@ def _alone_of_total(rng: np.random.Generator) -> Iterator[Case]:
     for accounts in (1, 2, 3, 5, 8, 13, 0):
         balance = rng.integers(-30, 90, accounts).tolist()
         yield Case((balance,), f"{accounts} account{'s' * (accounts != 1)}, and nobody else")
+    yield Case((rng.integers(-90, 0, 2).tolist(),), "2 accounts of who owes money, and nobody else")
 
 
 def _bank(

@@ -560,6 +560,9 @@ def _budgets(rng: np.random.Generator) -> Iterator[Case]:
         left = {"t": ranks in (3, 50), "s": 1 + kept // 500, "a": -1, "n": -kept}[room[0]]
         label = f"stage {stage} on {ranks} of {ranks + more} ranks: {room}"
         yield Case((parameters, own, own + kept + left, ranks + more), label)
+    for stage in range(3):  # a stage that were a little smaller would fit
+        kept = math.ceil(zero.kept(giga, 2, stage, mixed=True).total)
+        yield Case((giga, 0, kept - 1, 2), f"a byte too little for stage {stage} on 2 of 2 ranks")
 
 
 MEMORY = Task(

@@ -351,6 +351,8 @@ def _rungs(rng: np.random.Generator) -> Iterator[Case]:
         rates = (peak * np.minimum(1, loads / each) * shares * rng.uniform(*least)).round(7).tolist()
         rungs = list(zip(rng.permutation(names).tolist(), rates, each.tolist(), strict=False))
         yield Case((peak, loads, rungs), f"rungs: {many}, {loads:g} loads in the time of an FMA")
+    lifted = [("blocked", 130.0, 0.2), ("tiled", 104.0, 0.5), ("simple", 120.0, 1.0)]
+    yield Case((100.0, 1.0, lifted), "130, 104 and 120 % of their bounds: noise has lifted all of them")
 
 
 def _own_rungs() -> Case:

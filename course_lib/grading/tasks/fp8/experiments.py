@@ -204,6 +204,8 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     yield from _case(rng, "a kernel that is right, 16 rows", M=16, K=256)
     # one scale for all columns: the mean of a row is what an element of it may be, no less
     yield from _case(rng, "one element is 6 % too large", K=256, N=100, spoilt=3, odd=(3, 1, 0.05))
+    # one group of columns: scales of which some are 0 may leave nothing of a row
+    yield from _case(rng, "one element is 6 % too large", K=256, N=100, spoilt=5)
 
 
 def _case(

@@ -455,6 +455,8 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(
         (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, two numbers of each row far above"
     )
+    # whoever begins a number earlier, at the row's last, comes to more than 5 sectors for each request here
+    yield Case((_spread(rng, 16, 63, 6), unwritten(16, 63)), "X 16 x 63")
     alone = _spread(rng, 33, 66)
     # whoever leaves one out finds no maximum there
     alone[np.arange(33), np.arange(32, 65)] = rng.uniform(1000, 5000, 33)

@@ -73,6 +73,11 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
         lowest, stride, size = row.values()
         start = lowest - min(0, 31 * stride)  # the last lane has the lowest if stride < 0
         yield Case((start, stride, size), f"elements of {size} bytes, {stride} apart, from number {start}")
+    for size in (1, 2, 4, 8):  # the last lane's element ends a sector: the gap behind it is not touched
+        stride = int(rng.integers(2, 9))
+        start = -(31 * stride + 1) % (SECTOR // size)
+        said = f"elements of {size} bytes, {stride} apart, the last at the end of a sector"
+        yield Case((start, stride, size), said)
 
 
 SECTORS = Task(
