@@ -605,6 +605,8 @@ class _Reading(TopOfText):
         """Look at what is handed to sorted, max or map to be called: a function may stand here."""
         if isinstance(node, ast.Lambda) and self.kind != "kernel":
             self._function(node)
+        elif isinstance(node, ast.Attribute) and node.attr == "__getitem__":  # what lambda i: costs[i] does
+            self._visit(ast.copy_location(ast.Subscript(node.value, ast.Constant(0), ast.Load()), node))
         elif isinstance(node, ast.Attribute):
             self._on_Attribute(node, called=True)
         elif not isinstance(node, ast.Name) or self._meaning(node).kind in ("changing", "module"):

@@ -596,6 +596,8 @@ def _traces(rng: np.random.Generator) -> Iterator[Case]:
         line, (cores, writes), (words, apart), count = row.values()
         label = f"{cores} cores, {count} accesses, lines of {line}"
         yield Case((_traffic(rng, cores, writes, words, apart, count), line), label)
+    events = [(core, 56 + at, write) for core, at, write in _traffic(rng, 3, 0.4, 20, 1, 60)]
+    yield Case((events, 64), "3 cores, the lowest address is the last word of a line of 64")
 
 
 INVALIDATIONS = Task(
