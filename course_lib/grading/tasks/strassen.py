@@ -75,6 +75,14 @@ def even_shapes(rng: np.random.Generator) -> Iterator[Case]:
     for row in sorted(rows, key=simple):
         yield formed(rng, **row)
     yield from (formed(rng, *thin, "float64") for thin in long_and_thin(34))
+    yield from by_columns(formed(rng, 4, 6, 8, "float64"))
+
+
+def by_columns(one: Case) -> Iterator[Case]:
+    """Yield the case with A by columns in memory (order="A" and "K" ask for that), and with B so."""
+    A, B, *rest = one.args
+    yield replace(one, args=(np.asfortranarray(A), B, *rest), label=f"{one.label}, A by columns in memory")
+    yield replace(one, args=(A, np.asfortranarray(B), *rest), label=f"{one.label}, B by columns in memory")
 
 
 def long_and_thin(length: int) -> tuple[tuple[int, int, int], ...]:
@@ -509,6 +517,7 @@ def _shapes(rng: np.random.Generator) -> Iterator[Case]:
     yield from (_case(rng, *thin, 1) for thin in long_and_thin(34))
     yield _case(rng, 24, 32, 40, 5)  # three levels of another depth in each size
     yield _case(rng, *rng.permutation((41, 43, 47)).tolist(), 12)  # even the most wasteful way saves products
+    yield from by_columns(_case(rng, 5, 6, 7, 2))
 
 
 def _case(rng: np.random.Generator, M: int, K: int, N: int, cutoff: int, form: str = "float64") -> Case:
