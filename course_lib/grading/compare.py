@@ -294,7 +294,7 @@ def _difference(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """Return |got - want|: 0 where both are the same, NaN where only one is a number, above 0 elsewhere."""
     same = (np.isnan(got) & np.isnan(want)) | (got == want)
     if got.dtype.kind == "f" and want.dtype.kind in "iu":  # from 2**53 on NumPy takes a near float for equal
-        same &= (got.astype(object) == want.astype(object)).astype(bool)
+        same = same & np.asarray(got.astype(object) == want.astype(object), bool)
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(_wide(got) - _wide(want))
     apart = np.where(np.isfinite(got) & np.isfinite(want), np.maximum(apart, SMALLEST), math.nan)

@@ -134,6 +134,9 @@ def test_big_integers_are_compared_exactly():
     big = 3 * 10**17
     assert exact().compare((big, big + 1), (big, big), ()) is not None
     assert recognise(10**400, 0.5, (), {}) == []  # no float is as large
+    for got, near in ((2.0**60, 2**60 + 1), ([2.0**60, 3.0], [2**60 + 1, 3]), (np.float64(2**60), 2**60 + 1)):
+        assert exact().compare(got, near, ()) is not None  # NumPy takes a near float for equal
+    assert exact().compare(3.0, 3, ()) is None is exact().compare([2.0**60, 3.0], [2**60, 3], ())
 
 
 def test_numbers_that_differ_beyond_the_printed_digits_are_printed_in_full():
