@@ -530,7 +530,7 @@ class _Reading(TopOfText):
             self._say(*node.args)
         if name == "hasattr" and not own:
             if len(node.args) != 2 or getattr(node.args[1], "value", None) not in OF_ROWS:
-                self.refuse(node, "hasattr for something else", OF_A_ROW)
+                self.refuse(node, "hasattr for anything but __len__ and __iter__", OF_A_ROW)
             self._say(node.args[1])
         self._say(*(one.value for one in node.keywords if one.arg in TEXT_KEYWORDS and not own))
         for place, one in enumerate(node.args):
